@@ -1,0 +1,102 @@
+"""Which variables hold most of the memory, with everything that exists because of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.units import format_bytes, format_share
+
+# Below this share of the peak a thing is not worth a person's attention.
+WORTH_TELLING = 0.05
+
+_COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The copies of one kind that a dominant thing holds: its gradient, a slot, its update temporaries."""
+
+    role: str
+    category: Category
+    count: int
+    bytes: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Dominant:
+    """A variable with its gradient, slots and temporaries, or a layer's activations; as one thing.
+
+    Attributes:
+        name: the variable's path, or the layer's path for tensors that belong to no variable.
+        layer: the layer's path.
+        shape: the variable's shape; None for a layer's tensors.
+        bytes: all its copies at the peak.
+        share: of the peak, 0 to 1.
+        parts: what it is made of, weight first.
+        sentence: the same in words.
+    """
+
+    name: str
+    layer: str
+    shape: tuple[int, ...] | None
+    bytes: int
+    share: float
+    parts: tuple[Part, ...]
+    sentence: str
+
+
+def dominant(items: Iterable[Item]) -> list[Dominant]:
+    """What holds at least 5 % of the bytes of `items`, largest first; the largest of all in any case."""
+    groups: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    total = 0
+    for item in items:
+        total += item.bytes
+        key = ("variable", item.variable) if item.variable else ("layer", item.layer)
+        groups[key].append(item)
+    ranked = sorted(groups.values(), key=lambda group: -sum(item.bytes for item in group))
+    told = [_dominant(group, total) for group in ranked]
+    return [entry for n, entry in enumerate(told) if n == 0 or entry.share >= WORTH_TELLING]
+
+
+def _dominant(group: list[Item], total: int) -> Dominant:
+    size = sum(item.bytes for item in group)
+    roles: dict[tuple[Category, str], list[Item]] = defaultdict(list)
+    for item in group:
+        roles[item.category, item.role].append(item)
+    order = list(Category)
+    parts = tuple(
+        Part(role, category, len(held), sum(item.bytes for item in held), sum(i.bytes for i in held) / total)
+        for (category, role), held in sorted(
+            roles.items(), key=lambda entry: (order.index(entry[0][0]), -sum(i.bytes for i in entry[1]))
+        )
+    )
+    first = group[0]
+    weight = next((item for item in group if item.category is Category.WEIGHTS), None)
+    shape = weight.shape if weight else None
+    name = first.variable or first.layer
+    if first.variable:
+        copies = ", ".join(_part_in_words(part) for part in parts)
+        what = f"{name} {list(shape)}" if shape else name
+        sentence = f"{what} is {format_share(size, total)} of the peak: {copies}."
+    else:
+        kinds = ", ".join(
+            f"{format_bytes(sum(p.bytes for p in parts if p.category is category))} {category.label}"
+            for category in order
+            if any(p.category is category for p in parts)
+        )
+        sentence = f"The tensors of {name} are {format_share(size, total)} of the peak: {kinds}."
+    return Dominant(name, first.layer, shape, size, size / total if total else 0.0, parts, sentence)
+
+
+def _part_in_words(part: Part) -> str:
+    if part.count == 1:
+        return f"{part.role} {format_bytes(part.bytes)}"
+    number = _COUNTS.get(part.count, str(part.count))
+    plural = "temporaries" if part.role.endswith("temporary") else f"{part.role}s"
+    words = f"{part.role[: -len('temporary')]}{plural}" if part.role.endswith("temporary") else plural
+    return f"{number} {words} {format_bytes(part.bytes)}"

@@ -1,0 +1,280 @@
+"""The prediction for one model: phases, layers and what is alive at the peak."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.item import Item, by_category
+from tensorboard_plugin_memest.memory.timeline import Timeline
+from tensorboard_plugin_memest.memory.units import parse_bytes
+from tensorboard_plugin_memest.memory.verdict import Verdict, judge
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What one phase of a run needs.
+
+    Attributes:
+        name: `"build"`, `"first_step"` or `"step"`.
+        peak_bytes: predicted peak of the device's allocator, rounding and unsplit chunks included.
+        requested_peak_bytes: the peak of what the ops ask for, without the pool's rounding and slack.
+        peak_without_scratch_bytes: the peak with no kernel workspace counted.
+        peak_range: lowest and highest peak over the orders that can happen, in bytes.
+        peak_op: the op at which the peak is reached.
+        live_at_peak: everything alive then, largest first; the bytes add up to `peak_bytes`.
+        timeline: live bytes op by op.
+    """
+
+    name: str
+    peak_bytes: int
+    requested_peak_bytes: int
+    peak_without_scratch_bytes: int
+    peak_range: tuple[int, int]
+    peak_op: str
+    live_at_peak: tuple[Item, ...]
+    timeline: Timeline
+
+    @property
+    def categories(self) -> dict[Category, int]:
+        """Bytes at the peak per category; they add up to `peak_bytes`."""
+        return by_category(self.live_at_peak)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "peak_bytes": self.peak_bytes,
+            "requested_peak_bytes": self.requested_peak_bytes,
+            "peak_without_scratch_bytes": self.peak_without_scratch_bytes,
+            "peak_range": list(self.peak_range),
+            "peak_op": self.peak_op,
+            "live_at_peak": [item.to_dict() for item in self.live_at_peak],
+            "timeline": self.timeline.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Phase:
+        low, high = data["peak_range"]
+        return cls(
+            name=data["name"],
+            peak_bytes=data["peak_bytes"],
+            requested_peak_bytes=data["requested_peak_bytes"],
+            peak_without_scratch_bytes=data["peak_without_scratch_bytes"],
+            peak_range=(low, high),
+            peak_op=data["peak_op"],
+            live_at_peak=tuple(Item.from_dict(item) for item in data["live_at_peak"]),
+            timeline=Timeline.from_dict(data["timeline"]),
+        )
+
+
+@dataclass(frozen=True)
+class LayerInfo:
+    """What a layer is, apart from its memory.
+
+    Attributes:
+        path: `"sequential/dense"`.
+        class_name: `"Dense"`.
+        output_shape: dimensions of its first output at the estimate's batch size; None when unknown.
+        parameters: number of its weights' elements, those of layers inside it not counted.
+    """
+
+    path: str
+    class_name: str
+    output_shape: tuple[int | None, ...] | None
+    parameters: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "class_name": self.class_name,
+            "output_shape": None if self.output_shape is None else list(self.output_shape),
+            "parameters": self.parameters,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LayerInfo:
+        shape = data["output_shape"]
+        return cls(
+            path=data["path"],
+            class_name=data["class_name"],
+            output_shape=None if shape is None else tuple(shape),
+            parameters=data["parameters"],
+        )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer and the bytes it holds at the peak; also a part of the step that is no layer, such as `(optimizer)`.
+
+    Attributes:
+        info: path, class, output shape, parameters; for a part that is no layer the class is empty.
+        bytes_per_category: bytes at the estimate's peak, empty categories left out.
+        bytes_at_peak: their sum.
+    """
+
+    info: LayerInfo
+    bytes_per_category: Mapping[Category, int]
+
+    @property
+    def path(self) -> str:
+        return self.info.path
+
+    @property
+    def class_name(self) -> str:
+        return self.info.class_name
+
+    @property
+    def output_shape(self) -> tuple[int | None, ...] | None:
+        return self.info.output_shape
+
+    @property
+    def parameters(self) -> int:
+        return self.info.parameters
+
+    @property
+    def bytes_at_peak(self) -> int:
+        return sum(self.bytes_per_category.values())
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What was estimated and for what.
+
+    Attributes:
+        model_name: the Keras model's name.
+        model_class: its class's name.
+        parameters: elements of all weights of the model.
+        trainable_parameters: those that are trained.
+        optimizer: class name of the optimizer; None without one.
+        batch_size: examples a step.
+        mode: `"graph"`, `"xla"` or `"eager"`.
+        device: `"CPU"` or `"GPU"`.
+        pool: how the device's allocator gets memory, `"growth"` or `"preallocated"`.
+        versions: package name to version.
+    """
+
+    model_name: str
+    model_class: str
+    parameters: int
+    trainable_parameters: int
+    optimizer: str | None
+    batch_size: int
+    mode: str
+    device: str
+    pool: str
+    versions: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.__dict__, "versions": dict(self.versions)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Subject:
+        return cls(**data)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The predicted memory of one training run, phase by phase. All numbers are bytes.
+
+    Attributes:
+        subject: the model, batch size, mode and device it is for.
+        resident_bytes: variables that stay between steps: weights, optimizer slots, metrics; rounding included.
+        phases: phase name to Phase, in the order in which a run passes them.
+        layer_infos: every layer of the model, in the model's order.
+        assumptions: everything that was assumed, one sentence each.
+        limit_bytes: memory of the device this process sees or of the device named by the caller; None when unknown.
+    """
+
+    subject: Subject
+    resident_bytes: int
+    phases: Mapping[str, Phase]
+    layer_infos: tuple[LayerInfo, ...]
+    assumptions: tuple[str, ...] = ()
+    limit_bytes: int | None = None
+    _layers: list[Layer] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def peak_phase(self) -> Phase:
+        """The training phase with the highest peak; `first_step` or `step`."""
+        steps = [phase for name, phase in self.phases.items() if name in ("step", "first_step")]
+        # A steady step goes first: where both peak alike, people want to see the one that repeats.
+        return max(reversed(steps), key=lambda phase: phase.peak_bytes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest peak of first_step and step."""
+        return self.peak_phase.peak_bytes
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Everything alive at the peak, largest first."""
+        return self.peak_phase.live_at_peak
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Every layer, in the model's order, then the parts of the step that are no layer; all bytes at the peak."""
+        if not self._layers:
+            self._layers.extend(_layers_at_peak(self.layer_infos, self.items))
+        return self._layers
+
+    def fits(self, limit: int | str) -> Verdict:
+        """Whether every phase fits into `limit`: bytes, or text such as `"9.29GiB"` or `"24GB"`.
+
+        Returns:
+            A Verdict, usable as a condition, with a margin for each phase.
+
+        Raises:
+            ValueError: `limit` is no memory size.
+        """
+        return judge(
+            {name: (phase.peak_bytes, phase.peak_range) for name, phase in self.phases.items()},
+            parse_bytes(limit),
+        )
+
+    def to_json(self) -> str:
+        """The whole estimate as JSON text; `from_json` reads it back equal."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "subject": self.subject.to_dict(),
+                "resident_bytes": self.resident_bytes,
+                "phases": [phase.to_dict() for phase in self.phases.values()],
+                "layer_infos": [info.to_dict() for info in self.layer_infos],
+                "assumptions": list(self.assumptions),
+                "limit_bytes": self.limit_bytes,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Estimate:
+        """An estimate from what `to_json` gave.
+
+        Raises:
+            NewerFormatError: a newer memest wrote it.
+        """
+        data = json.loads(text)
+        check_format("estimate", data["format"])
+        phases = [Phase.from_dict(phase) for phase in data["phases"]]
+        return cls(
+            subject=Subject.from_dict(data["subject"]),
+            resident_bytes=data["resident_bytes"],
+            phases={phase.name: phase for phase in phases},
+            layer_infos=tuple(LayerInfo.from_dict(info) for info in data["layer_infos"]),
+            assumptions=tuple(data["assumptions"]),
+            limit_bytes=data["limit_bytes"],
+        )
+
+
+def _layers_at_peak(infos: tuple[LayerInfo, ...], items: tuple[Item, ...]) -> list[Layer]:
+    held: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        held[item.layer].append(item)
+    layers = [Layer(info, by_category(held.pop(info.path, []))) for info in infos]
+    layers += [Layer(LayerInfo(path, "", None, 0), by_category(rest)) for path, rest in sorted(held.items())]
+    return layers

@@ -1,0 +1,132 @@
+"""What really happened: peaks per step, and a profile's memory timeline. All numbers are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+
+
+@dataclass(frozen=True)
+class Window:
+    """Consecutive steps told together.
+
+    Attributes:
+        first_step: number of the first step in it, 0 for the first of the run.
+        last_step: number of the last.
+        peak_bytes: the highest peak of any of them.
+        current_bytes: the most that was in use just after any of them.
+    """
+
+    first_step: int
+    last_step: int
+    peak_bytes: int
+    current_bytes: int
+
+
+@dataclass(frozen=True)
+class MeasuredPeaks:
+    """Measured peaks of one device over a run.
+
+    Attributes:
+        device: `"GPU:0"`, `"CPU:0"`.
+        source: what was measured, in words: `"TensorFlow's BFC allocator"`.
+        before_bytes: peak before the first step (building included), since the process or the statistics began;
+            None when it is not known.
+        limit_bytes: what the allocator may use; None when unknown.
+        windows: all steps, in order; together they cover every step of the run.
+    """
+
+    device: str
+    source: str
+    before_bytes: int | None
+    limit_bytes: int | None
+    windows: tuple[Window, ...]
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The highest peak of any step; None before the first."""
+        return max((window.peak_bytes for window in self.windows), default=None)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were measured."""
+        return self.windows[-1].last_step + 1 if self.windows else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "device": self.device,
+            "source": self.source,
+            "before_bytes": self.before_bytes,
+            "limit_bytes": self.limit_bytes,
+            "windows": [[w.first_step, w.last_step, w.peak_bytes, w.current_bytes] for w in self.windows],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredPeaks:
+        return cls(
+            device=data["device"],
+            source=data["source"],
+            before_bytes=data["before_bytes"],
+            limit_bytes=data["limit_bytes"],
+            windows=tuple(Window(*row) for row in data["windows"]),
+        )
+
+
+@dataclass(frozen=True)
+class MeasuredProfile:
+    """The memory timeline of one allocator in one profile.
+
+    Attributes:
+        allocator: the allocator's id, such as `"GPU_0_bfc"` or `"cpu_bfc"`.
+        host: name of the host that was profiled.
+        started_at: when the profile started, as its directory is named.
+        steps: the training steps in it, in nanoseconds since the start of the profile.
+        before_bytes: bytes in use when the profile started.
+        before: what those bytes are: variables matched by size, and one unattributed item for the rest; they add
+            up to `before_bytes`.
+        timeline: every allocation and deallocation, in nanoseconds since the start of the profile.
+        live_at_peak: everything alive at the timeline's peak, largest first, `before` included.
+    """
+
+    allocator: str
+    host: str
+    started_at: str
+    steps: Sequence[Span]
+    before_bytes: int
+    before: tuple[Item, ...]
+    timeline: Timeline
+    live_at_peak: tuple[Item, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest number of bytes in use in the window."""
+        return max(self.before_bytes, self.timeline.peak_bytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "allocator": self.allocator,
+            "host": self.host,
+            "started_at": self.started_at,
+            "steps": [span.to_dict() for span in self.steps],
+            "before_bytes": self.before_bytes,
+            "before": [item.to_dict() for item in self.before],
+            "timeline": self.timeline.to_dict(),
+            "live_at_peak": [item.to_dict() for item in self.live_at_peak],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredProfile:
+        return cls(
+            allocator=data["allocator"],
+            host=data["host"],
+            started_at=data["started_at"],
+            steps=tuple(Span.from_dict(span) for span in data["steps"]),
+            before_bytes=data["before_bytes"],
+            before=tuple(Item.from_dict(item) for item in data["before"]),
+            timeline=Timeline.from_dict(data["timeline"]),
+            live_at_peak=tuple(Item.from_dict(item) for item in data["live_at_peak"]),
+        )

@@ -1,0 +1,119 @@
+"""Live bytes over one step or one profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Span:
+    """A named stretch of a timeline, `start` to `end` in its ticks: "forward", "step 3"."""
+
+    name: str
+    start: int
+    end: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "start": self.start, "end": self.end}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Span:
+        return cls(data["name"], data["start"], data["end"])
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Live bytes after every event, in order.
+
+    Attributes:
+        unit: what a tick is, `"op"` (position in the predicted order) or `"ns"` (nanoseconds since the start of a
+            profile).
+        ticks: when each event happened; never falls.
+        live_bytes: bytes in use just after each event, same length as `ticks`.
+        op_index: for each event, the index in `ops` of the op that allocated or freed.
+        ops: op names.
+        spans: named stretches, in order.
+    """
+
+    unit: str
+    ticks: Sequence[int]
+    live_bytes: Sequence[int]
+    op_index: Sequence[int]
+    ops: Sequence[str]
+    spans: Sequence[Span] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.ticks) == len(self.live_bytes) == len(self.op_index):
+            raise ValueError(
+                f"ticks, live_bytes and op_index must be of one length, not {len(self.ticks)}, "
+                f"{len(self.live_bytes)} and {len(self.op_index)}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    @property
+    def peak_bytes(self) -> int:
+        return max(self.live_bytes, default=0)
+
+    @property
+    def peak_position(self) -> int | None:
+        """Index of the first event at the peak; None when there is no event."""
+        return self.live_bytes.index(self.peak_bytes) if len(self) else None
+
+    def op_at(self, position: int) -> str:
+        """Name of the op behind the event at `position`."""
+        return self.ops[self.op_index[position]]
+
+    def decimated(self, points: int) -> Timeline:
+        """At most about `points` events that keep each stretch's lowest and highest moment, so no peak is lost.
+
+        Raises:
+            ValueError: `points` is less than 4.
+        """
+        if points < 4:
+            raise ValueError(f"A timeline can be thinned to no fewer than 4 points, not {points}.")
+        if len(self) <= points:
+            return self
+        buckets = (points - 2) // 2
+        kept = {0, len(self) - 1}
+        for bucket in range(buckets):
+            start = bucket * len(self) // buckets
+            end = (bucket + 1) * len(self) // buckets
+            stretch = self.live_bytes[start:end]
+            kept.add(start + stretch.index(max(stretch)))
+            kept.add(start + stretch.index(min(stretch)))
+        positions = sorted(kept)
+        used = sorted({self.op_index[position] for position in positions})
+        renumbered = {old: new for new, old in enumerate(used)}
+        return Timeline(
+            unit=self.unit,
+            ticks=[self.ticks[position] for position in positions],
+            live_bytes=[self.live_bytes[position] for position in positions],
+            op_index=[renumbered[self.op_index[position]] for position in positions],
+            ops=[self.ops[old] for old in used],
+            spans=self.spans,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "unit": self.unit,
+            "ticks": list(self.ticks),
+            "live_bytes": list(self.live_bytes),
+            "op_index": list(self.op_index),
+            "ops": list(self.ops),
+            "spans": [span.to_dict() for span in self.spans],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Timeline:
+        return cls(
+            unit=data["unit"],
+            ticks=data["ticks"],
+            live_bytes=data["live_bytes"],
+            op_index=data["op_index"],
+            ops=data["ops"],
+            spans=[Span.from_dict(span) for span in data["spans"]],
+        )
