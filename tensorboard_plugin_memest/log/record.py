@@ -1,0 +1,88 @@
+"""A record as bytes and back: JSON, compressed. No TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from tensorboard_plugin_memest.log.metadata import Kind, profile_id, tag_for
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences about what could not be measured, and what to do about it."""
+
+    sentences: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"sentences": list(self.sentences)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Notes:
+        return cls(tuple(data["sentences"]))
+
+
+Record = Estimate | MeasuredPeaks | MeasuredProfile | Notes
+
+_DICT_RECORDS: dict[Kind, type[MeasuredPeaks] | type[MeasuredProfile] | type[Notes]] = {
+    Kind.PEAKS: MeasuredPeaks,
+    Kind.PROFILE: MeasuredProfile,
+    Kind.NOTES: Notes,
+}
+
+
+def kind_and_tag(record: Record) -> tuple[Kind, str]:
+    """The kind of `record` and the tag it is written under.
+
+    Raises:
+        TypeError: `record` is none of the things memest records.
+    """
+    if isinstance(record, Estimate):
+        return Kind.ESTIMATE, tag_for(Kind.ESTIMATE)
+    if isinstance(record, MeasuredPeaks):
+        return Kind.PEAKS, tag_for(Kind.PEAKS, record.device)
+    if isinstance(record, MeasuredProfile):
+        return Kind.PROFILE, tag_for(Kind.PROFILE, profile_id(record))
+    if isinstance(record, Notes):
+        return Kind.NOTES, tag_for(Kind.NOTES)
+    raise TypeError(f"memest records an Estimate, MeasuredPeaks, MeasuredProfile or Notes, not {record!r}.")
+
+
+def encode(record: Record) -> bytes:
+    """`record` as compressed JSON.
+
+    The format version is in the bytes as well as in the tag's metadata: TensorBoard keeps the metadata of a tag's
+    first record, so where two versions of memest wrote to one directory the metadata alone would lie.
+    """
+    if isinstance(record, Estimate):
+        text = record.to_json()
+    else:
+        text = json.dumps({"format": FORMAT, **record.to_dict()}, separators=(",", ":"))
+    return zlib.compress(text.encode())
+
+
+def decode(kind: Kind, payload: bytes) -> Record:
+    """What `encode` was given.
+
+    Args:
+        kind: what the record's metadata says it holds.
+        payload: the bytes that `encode` gave.
+
+    Raises:
+        NewerFormatError: a newer memest wrote it.
+        ValueError: the bytes are not a record of `kind`.
+    """
+    try:
+        text = zlib.decompress(payload)
+        if kind is Kind.ESTIMATE:
+            return Estimate.from_json(text)
+        data = json.loads(text)
+        check_format("record", data.pop("format"))
+        return _DICT_RECORDS[kind].from_dict(data)
+    except (zlib.error, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"Its {len(payload)} bytes are no {kind} that memest wrote ({error!r}).") from error
