@@ -72,7 +72,7 @@ def _directory_in_python(writer: Any) -> str | None:
     logdir = arguments.get("logdir")
     if logdir is None:
         # In a graph the op that opens the file is kept; its second input is the directory.
-        inputs = getattr(getattr(writer, "_init_op", None), "inputs", ())
+        inputs: Any = getattr(getattr(writer, "_init_op", None), "inputs", ())
         logdir = inputs[1] if len(inputs) > 1 else None
     if tf.is_tensor(logdir):
         logdir = tf.get_static_value(logdir)

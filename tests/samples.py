@@ -1,0 +1,208 @@
+"""Realistic small things of the vocabulary, made by hand: what a test needs when it is not about making them.
+
+The numbers are those of the example that started the project, Dense 128 on 1491x257x1 with Adam, so many are above
+2**31; some are no multiples of 256, as an allocator's would be, so that no rounding on the way goes unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase, Subject
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile, Window
+from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+
+KERNEL = (6019376, 128)
+KERNEL_BYTES = 3081920512
+DENSE = "sequential/dense"
+CONV = "sequential/conv2d"
+
+
+def kernel_item(role: str, category: Category, name: str = "sequential/dense/kernel") -> Item:
+    """One copy of the Dense kernel."""
+    return Item(DENSE, name, category, role, "sequential/dense/kernel", KERNEL, "float32", KERNEL_BYTES, KERNEL_BYTES)
+
+
+def resident_items(optimizer: str = "Adam") -> list[Item]:
+    """The variables that stay between steps."""
+    items = [
+        kernel_item("weight", Category.WEIGHTS),
+        Item(
+            CONV,
+            "sequential/conv2d/kernel",
+            Category.WEIGHTS,
+            "weight",
+            "sequential/conv2d/kernel",
+            (3, 3, 1, 16),
+            "float32",
+            576,
+            768,
+        ),
+    ]
+    if optimizer == "Adam":
+        items += [
+            kernel_item("momentum", Category.OPTIMIZER_SLOTS, "adam/dense_kernel_momentum"),
+            kernel_item("velocity", Category.OPTIMIZER_SLOTS, "adam/dense_kernel_velocity"),
+        ]
+    return items
+
+
+def step_items(optimizer: str = "Adam", batch_size: int = 1) -> list[Item]:
+    """Everything alive at the peak of a step."""
+    activation = 1489 * 255 * 16 * 4 * batch_size
+    items = [
+        *resident_items(optimizer),
+        kernel_item("gradient", Category.GRADIENTS, "gradient_tape/sequential/dense/MatMul_1"),
+        Item(
+            CONV,
+            "sequential/conv2d/Relu",
+            Category.ACTIVATIONS,
+            "Relu output",
+            None,
+            (batch_size, 1489, 255, 16),
+            "float32",
+            activation,
+            activation + 64,
+        ),
+        Item(CONV, "sequential/conv2d/Conv2D", Category.WORKSPACE, "Conv2D scratch", None, None, None, 999999, 1000003),
+        Item(
+            "(input)",
+            "x",
+            Category.INPUTS,
+            "batch",
+            None,
+            (batch_size, 1491, 257, 1),
+            "float32",
+            1532748 * batch_size,
+            1532928 * batch_size,
+        ),
+        Item("(step)", "Const_4", Category.CONSTANTS, "Const output", None, (), "int64", 8, 256),
+    ]
+    if optimizer == "Adam":
+        items += [
+            kernel_item("update temporary", Category.TEMPORARIES, "adam/Square_4"),
+            kernel_item("update temporary", Category.TEMPORARIES, "adam/Mul_9"),
+        ]
+    return sorted(items, key=lambda item: -item.bytes)
+
+
+def phase(name: str, items: Sequence[Item], resident: Sequence[Item] = (), spread: int = 4096) -> Phase:
+    """A phase that allocates `items` one after the other on top of `resident` (which is among them), and frees them."""
+    rest = [item for item in items if item not in resident]
+    level = sum(item.bytes for item in resident)
+    levels, ops, op_index = [level], ["start"], [0]
+    for item in rest:
+        level += item.bytes
+        levels.append(level)
+        ops.append(item.name)
+        op_index.append(len(ops) - 1)
+    for position, item in reversed(list(enumerate(rest, 1))):
+        level -= item.bytes
+        levels.append(level)
+        op_index.append(position)
+    peak = sum(item.bytes for item in items)
+    middle = len(levels) // 2
+    return Phase(
+        name=name,
+        peak_bytes=peak,
+        requested_peak_bytes=sum(item.requested_bytes for item in items),
+        peak_without_scratch_bytes=sum(i.bytes for i in items if i.category is not Category.WORKSPACE),
+        peak_range=(peak - spread, peak + spread),
+        peak_op=ops[-1],
+        live_at_peak=tuple(items),
+        timeline=Timeline(
+            unit="op",
+            ticks=list(range(len(levels))),
+            live_bytes=levels,
+            op_index=op_index,
+            ops=ops,
+            spans=[Span("forward", 0, middle), Span("backward", middle, len(levels) - 1)],
+        ),
+    )
+
+
+def sample_estimate(
+    *, model_name: str = "sequential", optimizer: str = "Adam", batch_size: int = 1, limit_bytes: int | None = None
+) -> Estimate:
+    """An estimate with all three phases, layers with and without bytes, and parts of the step that are no layer."""
+    resident = resident_items(optimizer)
+    step = step_items(optimizer, batch_size)
+    build = [
+        kernel_item("weight", Category.WEIGHTS),
+        kernel_item("initializer temporary", Category.TEMPORARIES, "uniform/Mul"),
+        kernel_item("initializer temporary", Category.TEMPORARIES, "uniform/AddV2"),
+    ]
+    return Estimate(
+        subject=Subject(
+            model_name=model_name,
+            model_class="Sequential",
+            parameters=770482865,
+            trainable_parameters=770482865,
+            optimizer=optimizer,
+            batch_size=batch_size,
+            mode="graph",
+            device="CPU",
+            pool="growth",
+            versions={"memest": "0.1.0", "tensorflow": "2.21.0", "keras": "3.15.1"},
+        ),
+        resident_bytes=sum(item.bytes for item in resident),
+        phases={
+            "build": phase("build", build),
+            "first_step": phase("first_step", step, resident),
+            "step": phase("step", step, resident),
+        },
+        layer_infos=(
+            LayerInfo(CONV, "Conv2D", (batch_size, 1489, 255, 16), 160),
+            LayerInfo("sequential/flatten", "Flatten", (batch_size, 6019376), 0),
+            LayerInfo(DENSE, "Dense", (batch_size, 128), 770480256),
+        ),
+        assumptions=("Every step sees a full batch.", "The loss is BinaryCrossentropy, as compiled."),
+        limit_bytes=limit_bytes,
+    )
+
+
+def sample_peaks(device: str = "CPU:0", *, steps: int = 5, peak_bytes: int = 18_400_000_001) -> MeasuredPeaks:
+    """Peaks of `steps` steps, one window each; the highest, `peak_bytes`, is in the middle."""
+    middle = steps // 2
+    return MeasuredPeaks(
+        device=device,
+        source="TensorFlow's BFC allocator",
+        before_bytes=9_246_000_129,
+        limit_bytes=25_769_803_776,
+        windows=tuple(
+            Window(step, step, peak_bytes - 7 * abs(step - middle), 9_245_761_537 + step) for step in range(steps)
+        ),
+    )
+
+
+def sample_profile(*, started_at: str = "2026_01_01_00_00_00", events: int = 40, host: str = "host") -> MeasuredProfile:
+    """A profile of two training steps; each takes `events // 2` events up and down again, over 9 GB held before."""
+    before = (
+        kernel_item("weight", Category.WEIGHTS),
+        kernel_item("momentum", Category.OPTIMIZER_SLOTS, "adam/dense_kernel_momentum"),
+        kernel_item("velocity", Category.OPTIMIZER_SLOTS, "adam/dense_kernel_velocity"),
+        Item("(step)", "", Category.UNATTRIBUTED, "allocated before the profile", None, None, None, 1537, 1537),
+    )
+    held = sum(item.bytes for item in before)
+    half = events // 2
+    quarter = half // 2
+    levels = [held + 100_000_007 * (min(n % half, half - n % half)) for n in range(events)]
+    top = Item(DENSE, "MatMul", Category.TEMPORARIES, "MatMul output", None, None, "float32", 5, 100_000_007 * quarter)
+    return MeasuredProfile(
+        allocator="cpu_bfc",
+        host=host,
+        started_at=started_at,
+        steps=[Span("step 3", 0, half * 1000), Span("step 4", half * 1000, events * 1000)],
+        before_bytes=held,
+        before=before,
+        timeline=Timeline(
+            unit="ns",
+            ticks=[n * 1000 + 1 for n in range(events)],
+            live_bytes=levels,
+            op_index=[n % 3 for n in range(events)],
+            ops=["MatMul", "adam/Square_4", "adam/Mul_9"],
+        ),
+        live_at_peak=(*before[:3], top, before[3]),
+    )
