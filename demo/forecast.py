@@ -1,0 +1,36 @@
+"""Estimates the classifier without training it, and without allocating any of it.
+
+python -m demo.forecast --logdir runs/as-asked --note "why it was not trained"
+"""
+
+from __future__ import annotations
+
+import memest
+import tensorflow as tf
+
+from demo.train import BATCH_SIZE, LIMIT, argument_parser, make_model
+from tensorboard_plugin_memest.log.writer import RunWriter
+
+
+def main() -> None:
+    parser = argument_parser()
+    parser.add_argument("--note", required=True, help="a sentence that the Memory tab shows beside the estimate")
+    args = parser.parse_args()
+
+    # The same as in the training this stands for: an estimate for the CPU follows these settings.
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+    # Both write into one event file, because the outer writer keeps it open.
+    with RunWriter(args.logdir) as writer:
+        memest.log_model(
+            # A function instead of a model: it is called where variables get no memory.
+            lambda: make_model(args.dense, args.pool, args.optimizer),
+            batch_size=BATCH_SIZE,
+            logdir=args.logdir,
+            limit=LIMIT,
+        )
+        writer.write_notes([args.note])
+
+
+if __name__ == "__main__":
+    main()

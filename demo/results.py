@@ -1,0 +1,86 @@
+"""What the runs came to, read back from their event files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+from demo.runs import RUNS
+from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, parse_content
+from tensorboard_plugin_memest.log.record import Notes, Record, decode
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks
+from tensorboard_plugin_memest.memory.units import format_bytes, format_share, parse_bytes
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run's records.
+
+    Attributes:
+        estimate: the prediction.
+        measured_bytes: the highest measured peak of any step; None when the run was not trained.
+        notes: why something was not measured.
+    """
+
+    estimate: Estimate
+    measured_bytes: int | None
+    notes: tuple[str, ...]
+
+
+def read_result(run_directory: Path) -> Result:
+    """The records of the run in `run_directory`.
+
+    Raises:
+        ValueError: there is no estimate among them.
+    """
+    estimate = None
+    peaks: dict[str, MeasuredPeaks] = {}
+    notes: tuple[str, ...] = ()
+    for record in _records(run_directory / SUBDIRECTORY):
+        if isinstance(record, Estimate):
+            estimate = record
+        elif isinstance(record, MeasuredPeaks):
+            peaks[record.device] = record
+        elif isinstance(record, Notes):
+            notes = record.sentences
+    if estimate is None:
+        raise ValueError(f"{run_directory} holds no estimate of memest's.")
+    measured = [device.peak_bytes for device in peaks.values() if device.peak_bytes is not None]
+    return Result(estimate, max(measured, default=None), notes)
+
+
+def as_table(results: dict[str, Result], limit: str) -> Table:
+    """The table the demo ends with: one row a run."""
+    table = Table(title=f"Memory of the training, against {limit}", title_justify="left")
+    table.add_column("run")
+    table.add_column("what it is")
+    for name in ("predicted peak", "measured peak", "difference"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    about = {run.name: run.about for run in RUNS}
+    for name, result in results.items():
+        predicted, measured = result.estimate.peak_bytes, result.measured_bytes
+        table.add_row(
+            name,
+            about[name],
+            format_bytes(predicted),
+            "not trained" if measured is None else format_bytes(measured),
+            "" if measured is None else format_share(predicted - measured, measured),
+            result.estimate.fits(parse_bytes(limit)).outcome,
+        )
+    return table
+
+
+def _records(directory: Path) -> list[Record]:
+    records = []
+    for path in sorted(directory.glob("*tfevents*")):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                kind = parse_content(value.metadata.plugin_data.content).kind
+                # The loader has turned the record's text into a tensor of one string.
+                records.append(decode(kind, value.tensor.string_val[0]))
+    return records
