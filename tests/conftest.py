@@ -1,0 +1,89 @@
+"""What all tests share: TensorFlow's settings, the demo's output, a real TensorBoard and a real browser."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.server import tensorboard_process
+
+REPOSITORY = Path(__file__).parent.parent
+
+# TensorFlow reads these when it is imported or makes its first device, so they are set before any test module is
+# imported: the allocator that serves GPUs, which also counts, and kernels with little scratch.
+os.environ.update(
+    TF_CPU_ALLOCATOR_USE_BFC="1",
+    TF_ENABLE_ONEDNN_OPTS="1",
+    TF_CPP_MIN_LOG_LEVEL="2",
+    CUDA_VISIBLE_DEVICES="-1",
+)
+
+
+def pytest_collection_finish() -> None:
+    """One operation at a time, so that measured peaks repeat; only where a test module has imported TensorFlow."""
+    if "tensorflow" in sys.modules:
+        import tensorflow as tf
+
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The demo, as `python -m demo` left it.
+
+    Attributes:
+        runs: its log directory.
+        work: where it keeps what is no run.
+        trained: the runs that were trained; the others are estimated only.
+        output: what it printed.
+    """
+
+    runs: Path
+    work: Path
+    trained: tuple[str, ...]
+    output: str
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command that made this, with other `arguments` behind it."""
+        places = ["--runs", str(self.runs), "--work", str(self.work)]
+        return [sys.executable, "-m", "demo", *places, "--train", *self.trained, *arguments]
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The demo's output, made once a session; its two runs that need many GiB are estimated and not trained."""
+    place = tmp_path_factory.mktemp("demo")
+    made = Demo(place / "runs", place / "work", ("small", "fixed"), "")
+    ran = subprocess.run(
+        made.command("--no-serve"), cwd=REPOSITORY, capture_output=True, text=True, timeout=540, check=False
+    )
+    assert ran.returncode == 0, f"The demo failed:\n{ran.stdout}\n{ran.stderr}"
+    return Demo(made.runs, made.work, made.trained, ran.stdout)
+
+
+StartTensorBoard = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def start_tensorboard() -> Iterator[StartTensorBoard]:
+    """Starts `tensorboard` on a log directory, with further arguments, and gives its address, which ends in a slash.
+
+    One that was started with the same arguments before is given again.
+    """
+    started: dict[tuple[str, ...], str] = {}
+    with contextlib.ExitStack() as running:
+
+        def start(logdir: Path | str, *arguments: str) -> str:
+            key = (str(logdir), *arguments)
+            if key not in started:
+                started[key] = running.enter_context(tensorboard_process(logdir, *arguments))
+            return started[key]
+
+        yield start
