@@ -1,0 +1,71 @@
+# Everything a newcomer needs: `make demo` and `make test`. Given are Python (3.10 or newer, with venv), make and git.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+# Two trainings at once would not fit into memory, and the test runner wants the cores for itself.
+.NOTPARALLEL:
+
+VENV ?= .venv
+# Which TensorFlow: tensorflow-cpu, or tensorflow for a machine with a GPU.
+TENSORFLOW ?= tensorflow-cpu
+# The first Python on PATH that TensorFlow has releases for. A name alone proves nothing: it may be a launcher of a
+# version that is not installed, or a Python without venv.
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.10; do \
+  $$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' >/dev/null 2>&1 \
+  && echo $$python && break; done)
+DEMO_ARGS ?=
+PYTEST_ARGS ?=
+
+# Tools of the environment go before those of the machine.
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+STAMPS := $(VENV)/stamps
+STATIC := tensorboard_plugin_memest/static/index.js
+FRONTEND_SOURCES := $(wildcard frontend/*.* frontend/src/* frontend/src/*/* frontend/src/*/*/*)
+
+.PHONY: help demo test lint frontend browser clean
+
+help: ## show this help
+	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1\t/' | expand -t 16
+	@echo 'DEMO_ARGS="--no-serve" and others: see python -m demo --help. PYTEST_ARGS="-k name" chooses tests.'
+
+demo: $(STAMPS)/demo $(STATIC) ## make the demo's runs and open TensorBoard on them
+	python -m demo $(DEMO_ARGS)
+
+test: lint browser $(STATIC) ## lint, then all tests: vitest and pytest
+	npm --prefix frontend test
+	python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and prettier
+	ruff check
+	ruff format --check
+	mypy
+	npm --prefix frontend run lint
+
+frontend: $(STATIC) ## build the tab's static files
+
+browser: $(STAMPS)/dev ## install a Chromium for the browser tests, if there is none
+	@python tools/browser.py
+
+clean: ## remove what was built, the demo's runs and the environment
+	rm -rf $(VENV) build dist runs tensorboard_plugin_memest/static frontend/node_modules *.egg-info \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis test-results
+
+$(STAMPS)/venv:
+	@[ -n "$(PYTHON)" ] || { echo "No Python 3.10 to 3.13 with venv is on PATH. Install one, or name it: make PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+# The package itself is installed in place, so only what decides about dependencies and entry points renews it.
+# Installing it builds the frontend.
+$(STAMPS)/demo: $(STAMPS)/venv pyproject.toml setup.py
+	@echo "Installing memest, TensorFlow and the demo's needs; the first time takes minutes."
+	python -m pip install -q -e '.[$(TENSORFLOW),demo]'
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/demo
+	@echo "Installing what the tests need."
+	python -m pip install -q -e '.[$(TENSORFLOW),demo,dev]'
+	@touch $@
