@@ -80,9 +80,23 @@ def decode(kind: Kind, payload: bytes) -> Record:
     try:
         text = zlib.decompress(payload)
         if kind is Kind.ESTIMATE:
-            return Estimate.from_json(text)
+            return _checked(Estimate.from_json(text))
         data = json.loads(text)
         check_format("record", data.pop("format"))
         return _DICT_RECORDS[kind].from_dict(data)
     except (zlib.error, KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"Its {len(payload)} bytes are no {kind} that memest wrote ({error!r}).") from error
+
+
+def _checked(estimate: Estimate) -> Estimate:
+    """`estimate`, if what every reader asks of it can be answered.
+
+    Raises:
+        ValueError: it has no step.
+        TypeError: a size is no number.
+    """
+    if not {"first_step", "step"} & estimate.phases.keys():
+        raise ValueError(f"It has neither a first step nor a later one; its phases are {', '.join(estimate.phases)}.")
+    # The layers are summed up on first sight, which is where a size that is no number shows.
+    sum(layer.bytes_at_peak for layer in estimate.layers)
+    return estimate

@@ -1,0 +1,206 @@
+"""From TensorBoard's data provider to memory objects, run by run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from tensorboard import errors
+from tensorboard.context import RequestContext
+from tensorboard.data import provider
+
+from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, SUBDIRECTORY, Kind, parse_content, profile_id
+from tensorboard_plugin_memest.log.record import Notes, Record, decode
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.plugin.cache import Cache
+
+# Compressed bytes of the records kept decoded; as Python objects they measured 8 times (a profile) to 20 times
+# (an estimate) as large.
+_CACHE_BYTES = 16 * 2**20
+
+ALL_KINDS: frozenset[Kind] = frozenset(Kind)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A record that is there, not read yet.
+
+    Attributes:
+        run: the run as TensorBoard names it, memest's subdirectory included.
+        tag: its tag.
+        step: rises with every record of a tag.
+        wall_time: when it was written, in seconds since 1970.
+        content: what the tag's metadata says.
+    """
+
+    run: str
+    tag: str
+    step: int
+    wall_time: float
+    content: bytes
+
+
+@dataclass
+class RunRecords:
+    """The latest records of one run.
+
+    Attributes:
+        name: the run, as people know it.
+        estimate: None without one, or where it was not asked for.
+        peaks: one for each device, in natural order.
+        profiles: in the order in which they started.
+        notes: sentences about what could not be measured.
+        problems: a sentence for each record that could not be read.
+    """
+
+    name: str
+    estimate: Estimate | None = None
+    peaks: list[MeasuredPeaks] = field(default_factory=list)
+    profiles: list[MeasuredProfile] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+
+
+Listing = dict[str, list[Listed]]
+
+
+class Reader:
+    """Reads records, each once.
+
+    Args:
+        data_provider: TensorBoard's.
+    """
+
+    def __init__(self, data_provider: provider.DataProvider) -> None:
+        self._provider = data_provider
+        self._cache: Cache[Record | str] = Cache(_CACHE_BYTES)
+
+    def listing(self, ctx: RequestContext, experiment: str) -> Listing:
+        """Every run that holds records, in natural order, with its records; none is read."""
+        found: dict[str, dict[str, Listed]] = {}
+        series = self._provider.list_tensors(ctx, experiment_id=experiment, plugin_name=PLUGIN_NAME) or {}
+        for run, tags in series.items():
+            records = found.setdefault(parent_run(run), {})
+            for tag, info in tags.items():
+                listed = Listed(run, tag, info.max_step, info.max_wall_time, info.plugin_content)
+                # Two directories make one run only where someone moved records about; the latest wins there too.
+                if tag not in records or records[tag].step < listed.step:
+                    records[tag] = listed
+        return {
+            name: sorted(found[name].values(), key=lambda listed: natural(listed.tag))
+            for name in sorted(found, key=natural)
+        }
+
+    def run(self, ctx: RequestContext, experiment: str, name: str, kinds: Collection[Kind] = ALL_KINDS) -> RunRecords:
+        """The records of one run.
+
+        Args:
+            kinds: what to read; records whose kind cannot be told are always looked at.
+
+        Raises:
+            tensorboard.errors.NotFoundError: no such run holds records.
+        """
+        listing = self.listing(ctx, experiment)
+        if name not in listing:
+            there = ", ".join(repr(run) for run in listing) or "none"
+            raise errors.NotFoundError(f"no run {name!r} holds records of memest; runs that do: {there}.")
+        return self.read(ctx, experiment, name, listing[name], kinds)
+
+    def read(
+        self,
+        ctx: RequestContext,
+        experiment: str,
+        name: str,
+        listed: Collection[Listed],
+        kinds: Collection[Kind] = ALL_KINDS,
+    ) -> RunRecords:
+        """The records that a listing names. A record that cannot be read becomes a problem, and the rest is read."""
+        run = RunRecords(name)
+        for one in listed:
+            try:
+                kind = parse_content(one.content).kind
+            except ValueError as error:
+                run.problems.append(_problem(one, error))
+                continue
+            if kind in kinds:
+                _add(run, self._decoded(ctx, experiment, one, kind))
+        run.profiles.sort(key=lambda profile: (profile.started_at, natural(profile_id(profile))))
+        return run
+
+    def _decoded(self, ctx: RequestContext, experiment: str, listed: Listed, kind: Kind) -> Record | str:
+        """The record, or the problem with it in words."""
+
+        def make() -> tuple[Record | str, int]:
+            payload = self._payload(ctx, experiment, listed)
+            try:
+                return decode(kind, payload), len(payload)
+            # Whatever is wrong with the bytes must not keep the other records from being shown.
+            except Exception as error:
+                return _problem(listed, error), 1
+
+        try:
+            return self._cache.get((experiment, listed.run, listed.tag, listed.step, listed.wall_time), make)
+        except ValueError as error:
+            return _problem(listed, error)
+
+    def _payload(self, ctx: RequestContext, experiment: str, listed: Listed) -> bytes:
+        """The bytes of the latest record of a tag.
+
+        Raises:
+            ValueError: there are none.
+        """
+        series = self._provider.read_tensors(
+            ctx,
+            experiment_id=experiment,
+            plugin_name=PLUGIN_NAME,
+            downsample=1,
+            run_tag_filter=provider.RunTagFilter(runs=[listed.run], tags=[listed.tag]),
+        )
+        data = (series or {}).get(listed.run, {}).get(listed.tag, [])
+        if not data:
+            raise ValueError("TensorBoard lists it but does not give it.")
+        latest = max(data, key=lambda datum: datum.step).numpy
+        payload = latest.item() if latest.ndim == 0 else None
+        if not isinstance(payload, bytes):
+            raise ValueError(f"It is a tensor of {latest.dtype} with shape {latest.shape}, not one string.")
+        return payload
+
+
+def parent_run(run: str) -> str:
+    """The run that memest's records in `run` are about: the directory around their own; `.` is the log directory."""
+    head, separator, tail = _rsplit(run)
+    if tail != SUBDIRECTORY:
+        return run
+    return head if separator else "."
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """A key that sorts `run2` before `run10`."""
+    parts = re.split(r"(\d+)", text)
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _rsplit(run: str) -> tuple[str, str, str]:
+    # TensorBoard names runs after their paths, so on Windows with backslashes.
+    match = re.fullmatch(r"(.*)([/\\])([^/\\]*)", run, re.DOTALL)
+    return (match[1], match[2], match[3]) if match else ("", "", run)
+
+
+def _problem(listed: Listed, error: Exception) -> str:
+    text = str(error) or repr(error)
+    return f"The record {listed.tag!r} could not be read. {text}"
+
+
+def _add(run: RunRecords, record: Record | str) -> None:
+    if isinstance(record, Estimate):
+        run.estimate = record
+    elif isinstance(record, MeasuredPeaks):
+        run.peaks.append(record)
+    elif isinstance(record, MeasuredProfile):
+        run.profiles.append(record)
+    elif isinstance(record, Notes):
+        run.notes = record.sentences
+    else:
+        run.problems.append(record)

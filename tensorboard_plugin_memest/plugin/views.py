@@ -1,0 +1,193 @@
+"""What the routes answer: records to plain data, as `docs/http_api.md` has it. All memory is bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tensorboard_plugin_memest.log.metadata import profile_id
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
+from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
+from tensorboard_plugin_memest.memory.item import Item, by_category
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.timeline import Timeline
+from tensorboard_plugin_memest.memory.verdict import Verdict
+from tensorboard_plugin_memest.plugin.reader import RunRecords
+
+Plain = dict[str, Any]
+
+
+def headline(run: RunRecords) -> Plain:
+    """A run's row in the list of runs."""
+    estimate = run.estimate
+    subject = estimate.subject.to_dict() if estimate else {}
+    return {
+        "name": run.name,
+        "model": subject.get("model_name"),
+        **{name: subject.get(name) for name in ("optimizer", "batch_size", "mode", "device")},
+        "peak_bytes": estimate.peak_bytes if estimate else None,
+        "measured_peak_bytes": measured_peak(run),
+        "limit_bytes": estimate.limit_bytes if estimate else None,
+        "problems": run.problems,
+    }
+
+
+def overview(run: RunRecords, limit_bytes: int | None) -> Plain:
+    """Everything about a run that is small.
+
+    Args:
+        limit_bytes: what to judge by; None: the limit recorded with the estimate.
+    """
+    estimate = run.estimate
+    if limit_bytes is None and estimate is not None:
+        limit_bytes = estimate.limit_bytes
+    return {
+        "name": run.name,
+        "estimate": estimate_view(estimate) if estimate else None,
+        "verdict": verdict_view(estimate.fits(limit_bytes)) if estimate and limit_bytes else None,
+        "measured": measured_view(run),
+        "problems": run.problems,
+    }
+
+
+def estimate_view(estimate: Estimate) -> Plain:
+    """The prediction, without items and timelines."""
+    layers = estimate.layers
+    return {
+        "subject": estimate.subject.to_dict(),
+        "peak_bytes": estimate.peak_bytes,
+        "peak_phase": estimate.peak_phase.name,
+        "resident_bytes": estimate.resident_bytes,
+        "phases": [_phase(phase) for phase in estimate.phases.values()],
+        "layers": [_layer(layer) for layer in layers],
+        "total": {
+            "parameters": sum(layer.parameters for layer in layers),
+            "bytes_per_category": _categories(by_category(estimate.items)),
+            "bytes_at_peak": sum(layer.bytes_at_peak for layer in layers),
+        },
+        "dominant": [_dominant(entry) for entry in dominant(estimate.items)],
+        "assumptions": list(estimate.assumptions),
+    }
+
+
+def verdict_view(verdict: Verdict) -> Plain:
+    """Whether it fits, phase by phase."""
+    return {
+        "limit_bytes": verdict.limit_bytes,
+        "outcome": verdict.outcome,
+        "margin_bytes": verdict.margin_bytes,
+        "sentence": verdict.sentence,
+        "phases": {
+            name: {"peak_bytes": phase.peak_bytes, "margin_bytes": phase.margin_bytes, "outcome": phase.outcome}
+            for name, phase in verdict.phases.items()
+        },
+    }
+
+
+def measured_view(run: RunRecords) -> Plain:
+    """What was measured, without the windows and timelines."""
+    peak = measured_peak(run)
+    return {
+        "peak_bytes": peak,
+        "difference": (run.estimate.peak_bytes - peak) / peak if run.estimate and peak else None,
+        "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
+        "profiles": [_profile(profile) for profile in run.profiles],
+        "notes": list(run.notes),
+    }
+
+
+def measured_peak(run: RunRecords) -> int | None:
+    """The highest measured peak of any step on the estimate's kind of device; of any device without an estimate."""
+    kind = run.estimate.subject.device if run.estimate else None
+    found = [peaks.peak_bytes for peaks in run.peaks if kind is None or peaks.device.partition(":")[0] == kind]
+    return max((peak for peak in found if peak is not None), default=None)
+
+
+def items_view(phase: Phase) -> Plain:
+    """Everything alive at a phase's peak."""
+    return {"phase": phase.name, "peak_bytes": phase.peak_bytes, "items": _items(phase.live_at_peak)}
+
+
+def timeline_view(peak_bytes: int, timeline: Timeline, points: int) -> Plain:
+    """A curve, thinned to about `points` events.
+
+    Raises:
+        ValueError: `points` is too small.
+    """
+    return {"peak_bytes": peak_bytes, "events": len(timeline), "timeline": timeline.decimated(points).to_dict()}
+
+
+def peaks_view(run: RunRecords) -> Plain:
+    """The measured peaks of every step."""
+    return {"devices": [{**_device(peaks), "windows": peaks.to_dict()["windows"]} for peaks in run.peaks]}
+
+
+def _phase(phase: Phase) -> Plain:
+    return {
+        "name": phase.name,
+        "peak_bytes": phase.peak_bytes,
+        "requested_peak_bytes": phase.requested_peak_bytes,
+        "peak_without_scratch_bytes": phase.peak_without_scratch_bytes,
+        "peak_range": list(phase.peak_range),
+        "peak_op": phase.peak_op,
+        "categories": _categories(phase.categories),
+    }
+
+
+def _layer(layer: Layer) -> Plain:
+    return {
+        **layer.info.to_dict(),
+        "bytes_per_category": _categories(layer.bytes_per_category),
+        "bytes_at_peak": layer.bytes_at_peak,
+    }
+
+
+def _dominant(entry: Dominant) -> Plain:
+    return {
+        "name": entry.name,
+        "layer": entry.layer,
+        "shape": None if entry.shape is None else list(entry.shape),
+        "bytes": entry.bytes,
+        "share": entry.share,
+        "sentence": entry.sentence,
+        "parts": [
+            {
+                "role": part.role,
+                "category": str(part.category),
+                "count": part.count,
+                "bytes": part.bytes,
+                "share": part.share,
+            }
+            for part in entry.parts
+        ],
+    }
+
+
+def _device(peaks: MeasuredPeaks) -> Plain:
+    return {
+        "device": peaks.device,
+        "source": peaks.source,
+        "before_bytes": peaks.before_bytes,
+        "limit_bytes": peaks.limit_bytes,
+    }
+
+
+def _profile(profile: MeasuredProfile) -> Plain:
+    return {
+        "id": profile_id(profile),
+        "allocator": profile.allocator,
+        "host": profile.host,
+        "started_at": profile.started_at,
+        "before_bytes": profile.before_bytes,
+        "peak_bytes": profile.peak_bytes,
+        "before": _items(profile.before),
+    }
+
+
+def _items(items: Iterable[Item]) -> list[Plain]:
+    return [item.to_dict() for item in items]
+
+
+def _categories(numbers: Mapping[Category, int]) -> dict[str, int]:
+    return {str(category): numbers[category] for category in Category if category in numbers}
