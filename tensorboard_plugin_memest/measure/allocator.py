@@ -1,0 +1,174 @@
+"""TensorFlow's own count of a device's memory: what is in use, and the most there ever was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from tensorboard_plugin_memest.memory.units import MIB
+
+_BFC = "TF_CPU_ALLOCATOR_USE_BFC"
+_BFC_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
+_ENABLE_BFC = f"Set {_BFC}=1 in the environment before TensorFlow is imported."
+
+
+class Reading(NamedTuple):
+    """What an allocator counts at one moment, in bytes.
+
+    Attributes:
+        current: bytes in use.
+        peak: the most that was in use since the statistics were last reset.
+    """
+
+    current: int
+    peak: int
+
+
+class AllocatorStatistics(Protocol):
+    """The statistics of one device's allocator."""
+
+    @property
+    def device(self) -> str:
+        """`"GPU:0"`, `"CPU:0"`."""
+
+    @property
+    def source(self) -> str:
+        """What is measured, in words: `"TensorFlow's BFC allocator"`."""
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What the allocator may use; None when unknown."""
+
+    def read(self) -> Reading:
+        """The statistics now."""
+
+    def reset(self) -> None:
+        """Lets the peak begin again at what is in use now."""
+
+
+@dataclass(frozen=True)
+class DeviceAllocator:
+    """`AllocatorStatistics` of a device of this process, by `tf.config.experimental.get_memory_info`."""
+
+    device: str
+    source: str
+    limit_bytes: int | None
+
+    def read(self) -> Reading:
+        info = tf.config.experimental.get_memory_info(self.device)
+        return Reading(info["current"], info["peak"])
+
+    def reset(self) -> None:
+        tf.config.experimental.reset_memory_stats(self.device)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The devices whose memory can be measured, and notes on those whose cannot, one sentence or two each."""
+
+    allocators: Sequence[AllocatorStatistics]
+    notes: Sequence[str] = ()
+
+
+def find_allocators() -> Found:
+    """The devices of this process that have allocator statistics.
+
+    GPUs always have them. The CPU has them under TensorFlow's BFC allocator (`TF_CPU_ALLOCATOR_USE_BFC=1`), and in
+    part under oneDNN's, which does not count tensors under 256 KiB. Where a GPU is present the CPU's are left out
+    unless they are exact: training happens on the GPU, and no one should be told to change the CPU's allocator.
+    """
+    devices = tf.config.list_logical_devices()
+    allocators: list[AllocatorStatistics] = []
+    notes: list[str] = []
+    accelerators = [device for device in devices if device.device_type != "CPU"]
+    limits = device_limits() if accelerators else {}
+    for device in accelerators:
+        name = _short(device.name)
+        if _has_statistics(name):
+            allocators.append(DeviceAllocator(name, _source(device), limits.get(name) or None))
+        else:
+            notes.append(
+                f"{name}: TensorFlow keeps no memory statistics of this device, so nothing was measured on it."
+            )
+    # Several logical CPUs share one allocator; one of them stands for all.
+    cpu = next((_short(device.name) for device in devices if device.device_type == "CPU"), None)
+    if cpu is not None:
+        _find_on_cpu(cpu, bool(accelerators), allocators, notes)
+    return Found(tuple(allocators), tuple(notes))
+
+
+def _find_on_cpu(cpu: str, beside_accelerator: bool, allocators: list[AllocatorStatistics], notes: list[str]) -> None:
+    asked_for_bfc = _is_true(os.environ.get(_BFC, ""))
+    counted = _has_statistics(cpu)
+    if counted and asked_for_bfc:
+        allocators.append(DeviceAllocator(cpu, "TensorFlow's BFC allocator", _cpu_limit()))
+    elif beside_accelerator:
+        return
+    elif counted:
+        # Its own limit is the host's memory, not one that anybody set.
+        allocators.append(DeviceAllocator(cpu, "oneDNN's allocator, tensors of 256 KiB and more", None))
+        notes.append(f"{cpu}: oneDNN's allocator does not count tensors under 256 KiB. {_ENABLE_BFC}")
+    elif asked_for_bfc:
+        notes.append(
+            f"{cpu}: {_BFC} was set after TensorFlow had begun, so there are no memory statistics. {_ENABLE_BFC}"
+        )
+    else:
+        notes.append(f"{cpu}: TensorFlow's default CPU allocator keeps no memory statistics. {_ENABLE_BFC}")
+
+
+def _short(name: str) -> str:
+    """`"GPU:0"` of `"/device:GPU:0"`."""
+    return ":".join(name.split(":")[-2:])
+
+
+def _has_statistics(name: str) -> bool:
+    try:
+        tf.config.experimental.get_memory_info(name)
+    except (ValueError, tf.errors.OpError):
+        return False
+    return True
+
+
+def _source(device: Any) -> str:
+    if device.device_type == "GPU" and os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
+        return "CUDA's asynchronous allocator"
+    return "TensorFlow's BFC allocator" if device.device_type == "GPU" else "TensorFlow's allocator"
+
+
+def _is_true(text: str) -> bool:
+    # As TensorFlow's ReadBoolFromEnvVar reads it; anything else it refuses and takes for false.
+    return text.lower() in ("1", "true")
+
+
+def _cpu_limit() -> int | None:
+    try:
+        megabytes = int(os.environ.get(_BFC_LIMIT, ""))
+    except ValueError:
+        return None
+    return megabytes * MIB if megabytes > 0 else None
+
+
+def device_limits() -> dict[str, int]:
+    """The `memory_limit` of every device of this process, in bytes, by short name; empty where it cannot be read.
+
+    TensorFlow shows it only through `device_lib.list_local_devices`, which creates every device a second time. The
+    devices that exist know it too; reading it there takes names that TensorFlow does not promise to keep.
+    """
+    try:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.client import pywrap_tf_session
+        from tensorflow.python.eager import context
+
+        listed = pywrap_tfe.TFE_ContextListDevices(context.context()._handle)
+        limits = {}
+        for index in range(pywrap_tf_session.TF_DeviceListCount(listed)):
+            name = pywrap_tf_session.TF_DeviceListName(listed, index)
+            limits[_short(name)] = int(pywrap_tf_session.TF_DeviceListMemoryBytes(listed, index))
+        pywrap_tf_session.TF_DeleteDeviceList(listed)
+        return limits
+    except (ImportError, AttributeError, TypeError):
+        return {}
