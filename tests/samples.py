@@ -194,7 +194,7 @@ def sample_profile(*, started_at: str = "2026_01_01_00_00_00", events: int = 40,
         allocator="cpu_bfc",
         host=host,
         started_at=started_at,
-        steps=[Span("step 3", 0, half * 1000), Span("step 4", half * 1000, events * 1000)],
+        steps=(Span("step 3", 0, half * 1000), Span("step 4", half * 1000, events * 1000)),
         before_bytes=held,
         before=before,
         timeline=Timeline(

@@ -50,6 +50,8 @@ class Timeline:
                 f"ticks, live_bytes and op_index must be of one length, not {len(self.ticks)}, "
                 f"{len(self.live_bytes)} and {len(self.op_index)}."
             )
+        # So that a timeline read back equals the one written, whatever its maker put its spans into.
+        object.__setattr__(self, "spans", tuple(self.spans))
 
     def __len__(self) -> int:
         return len(self.ticks)

@@ -1,0 +1,54 @@
+"""What holds most of the memory, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.item import Item
+from tests.samples import KERNEL, KERNEL_BYTES, step_items
+
+
+def tensor(layer: str, size: int, category: Category = Category.ACTIVATIONS) -> Item:
+    return Item(layer, "op", category, "Relu output", None, None, None, size, size)
+
+
+def test_the_kernel_of_the_example_and_its_copies():
+    items = step_items()
+    total = sum(item.bytes for item in items)
+    (kernel,) = dominant(items)
+    assert (kernel.name, kernel.layer, kernel.shape) == ("sequential/dense/kernel", "sequential/dense", KERNEL)
+    assert kernel.bytes == 6 * KERNEL_BYTES
+    assert kernel.share == pytest.approx(6 * KERNEL_BYTES / total)
+    assert [(part.role, part.category, part.count, part.bytes) for part in kernel.parts] == [
+        ("weight", Category.WEIGHTS, 1, KERNEL_BYTES),
+        ("gradient", Category.GRADIENTS, 1, KERNEL_BYTES),
+        ("momentum", Category.OPTIMIZER_SLOTS, 1, KERNEL_BYTES),
+        ("velocity", Category.OPTIMIZER_SLOTS, 1, KERNEL_BYTES),
+        ("update temporary", Category.TEMPORARIES, 2, 2 * KERNEL_BYTES),
+    ]
+    assert sum(part.share for part in kernel.parts) == pytest.approx(kernel.share)
+    assert kernel.sentence == (
+        "sequential/dense/kernel [6019376, 128] is 99.9 % of the peak: weight 2.87 GiB, gradient 2.87 GiB, "
+        "momentum 2.87 GiB, velocity 2.87 GiB, two update temporaries 5.74 GiB."
+    )
+
+
+def test_tensors_of_no_variable_are_told_by_layer():
+    found = dominant([tensor("conv", 60), tensor("conv", 20, Category.WORKSPACE), tensor("dense", 20)])
+    assert [(entry.name, entry.shape, entry.bytes) for entry in found] == [("conv", None, 80), ("dense", None, 20)]
+    assert found[0].sentence == "The tensors of conv are 80.0 % of the peak: 60 B activations, 20 B workspace."
+
+
+def test_what_is_small_is_left_out_but_the_largest_never():
+    found = dominant([tensor("large", 95), tensor("edge", 5), *(tensor(f"small{n}", 4) for n in range(1))])
+    assert [entry.name for entry in found] == ["large"], "5 of 104 is below 5 %"
+    found = dominant([tensor("large", 95), tensor("edge", 5)])
+    assert [entry.name for entry in found] == ["large", "edge"]
+    found = dominant([tensor(f"equal{n}", 1) for n in range(100)])
+    assert len(found) == 1
+
+
+def test_of_nothing():
+    assert dominant([]) == []

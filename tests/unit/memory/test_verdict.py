@@ -1,0 +1,44 @@
+"""Whether it fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorboard_plugin_memest.memory.units import GIB
+from tensorboard_plugin_memest.memory.verdict import judge
+
+
+def one(peak: int, highest: int, limit: int):
+    return judge({"step": (peak, (peak - 1, highest))}, limit)
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome", "fits"),
+    [(10, "fits", True), (9, "may not fit", False), (8, "may not fit", False), (7, "does not fit", False)],
+)
+def test_outcome_at_the_edges(limit, outcome, fits):
+    verdict = one(8, 10, limit)
+    assert verdict.outcome == outcome
+    assert bool(verdict) is fits
+    assert verdict.margin_bytes == limit - 8
+
+
+def test_the_worst_phase_decides():
+    verdict = judge({"build": (6, (6, 6)), "first_step": (4, (4, 9)), "step": (3, (3, 3))}, 7)
+    assert {name: phase.outcome for name, phase in verdict.phases.items()} == {
+        "build": "fits",
+        "first_step": "may not fit",
+        "step": "fits",
+    }
+    assert verdict.outcome == "may not fit"
+    assert verdict.tightest[0] == "build"
+
+
+def test_sentences():
+    assert one(8 * GIB, 9 * GIB, 10 * GIB).sentence == (
+        "Needs 8.00 GiB; the limit is 10.00 GiB: it fits with 2.00 GiB to spare."
+    )
+    assert one(12 * GIB, 12 * GIB, 10 * GIB).sentence == "Needs 12.00 GiB; the limit is 10.00 GiB: 2.00 GiB short."
+    assert "depends on the order" in one(8 * GIB, 11 * GIB, 10 * GIB).sentence
+    build = judge({"build": (3 * GIB, (0, 3 * GIB)), "step": (GIB, (GIB, GIB))}, 2 * GIB)
+    assert str(build) == "Needs 3.00 GiB while building the model; the limit is 2.00 GiB: 1.00 GiB short."
