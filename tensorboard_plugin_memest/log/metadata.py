@@ -74,13 +74,14 @@ def parse_content(content: bytes) -> Content:
     """
     try:
         data = json.loads(content)
-        found = data["format"]
-        kind = data["kind"]
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(f"Its metadata is {content!r}, which is not what memest writes.") from None
+    except ValueError:
+        data = None
+    found = data.get("format") if isinstance(data, dict) else None
+    if not isinstance(found, int) or "kind" not in data:
+        raise ValueError(f"Its metadata is {content!r}, which is not what memest writes.")
     # The version first: a newer memest may know kinds that this one does not.
     check_format("record", found)
     try:
-        return Content(found, Kind(kind))
+        return Content(found, Kind(data["kind"]))
     except ValueError:
-        raise ValueError(f"Its kind is {kind!r}; memest knows {', '.join(Kind)}.") from None
+        raise ValueError(f"Its kind is {data['kind']!r}; memest knows {', '.join(Kind)}.") from None
