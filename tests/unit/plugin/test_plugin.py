@@ -1,0 +1,173 @@
+"""The plugin inside TensorBoard's own application, over HTTP as far as WSGI goes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import werkzeug.test
+from tensorboard.backend import application
+from tensorboard.plugins import base_plugin
+
+from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.plugin.plugin import MemestPlugin
+from tests.events import content, string_tensor, write_raw
+from tests.samples import KERNEL_BYTES, sample_estimate, sample_peaks, sample_profile
+
+ROUTES = ["runs", "overview", "items", "timeline", "profile", "peaks"]
+
+
+@pytest.fixture
+def ask(tmp_path, open_logdir):
+    """Asks the plugin for an address; gives status and JSON."""
+    with RunWriter(tmp_path / "full") as writer:
+        writer.write_estimate(sample_estimate(limit_bytes=20_000_000_000))
+        writer.write_peaks(sample_peaks())
+        writer.write_profile(sample_profile(events=5000))
+    with RunWriter(tmp_path / "measured") as writer:
+        writer.write_peaks(sample_peaks())
+    write_raw(tmp_path / "broken" / "memest", "estimate", content("estimate"), string_tensor(b"junk"))
+    write_raw(tmp_path / "broken" / "memest", "profile/x", content("profile"), string_tensor(b"junk"))
+    provider = open_logdir(tmp_path)
+    plugin = MemestPlugin(base_plugin.TBContext(data_provider=provider), tmp_path / "static")
+    client = werkzeug.test.Client(application.TensorBoardWSGI([plugin], "/prefix", provider))
+
+    def get(address: str, method: str = "GET") -> tuple[int, dict]:
+        response = client.open(f"/prefix/data/plugin/memest/{address}", method=method)
+        assert response.headers["Content-Type"] == "application/json; charset=utf-8"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        return response.status_code, json.loads(response.get_data()) if method == "GET" else {}
+
+    get.provider = provider
+    return get
+
+
+def test_runs(ask):
+    status, answer = ask("runs")
+    assert status == 200
+    assert [(run["name"], run["peak_bytes"], run["measured_peak_bytes"]) for run in answer["runs"]] == [
+        ("broken", None, None),
+        ("full", sample_estimate().peak_bytes, 18_400_000_001),
+        ("measured", None, 18_400_000_001),
+    ]
+    (problem,) = answer["runs"][0]["problems"]
+    assert problem.startswith("The record 'estimate' could not be read.")
+
+
+def test_runs_follow_the_data(ask, tmp_path):
+    assert ask("runs")[1]["runs"][2]["peak_bytes"] is None
+    with RunWriter(tmp_path / "measured") as writer:
+        writer.write_estimate(sample_estimate(batch_size=3))
+    ask.provider._multiplexer.Reload()
+    assert ask("runs")[1]["runs"][2]["peak_bytes"] == sample_estimate(batch_size=3).peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("limit", "limit_bytes"),
+    [("", 20_000_000_000), ("9.29GiB", 9975061544), ("24GB", 24 * 10**9), ("4096", 4096), ("800+MiB", 838860800)],
+)
+def test_limits(ask, limit, limit_bytes):
+    status, answer = ask(f"overview?run=full&limit={limit}")
+    assert (status, answer["verdict"]["limit_bytes"]) == (200, limit_bytes)
+
+
+def test_overview_reads_every_record(ask):
+    answer = ask("overview?run=broken")[1]
+    assert [problem[:20] for problem in answer["problems"]] == ["The record 'estimate", "The record 'profile/"]
+    assert answer["estimate"] is None
+    assert ask("overview?run=full")[1]["measured"]["profiles"][0]["id"] == "cpu_bfc@host/2026_01_01_00_00_00"
+
+
+def test_items_of_each_phase(ask):
+    for phase in ["build", "first_step", "step"]:
+        expected = sample_estimate().phases[phase]
+        status, answer = ask(f"items?run=full&phase={phase}")
+        assert status == 200
+        assert answer == {
+            "phase": phase,
+            "peak_bytes": expected.peak_bytes,
+            "items": [item.to_dict() for item in expected.live_at_peak],
+        }
+
+
+def test_timeline(ask):
+    full = sample_estimate().phases["step"].timeline
+    answer = ask("timeline?run=full&phase=step")[1]
+    assert answer == {"peak_bytes": sample_estimate().peak_bytes, "events": len(full), "timeline": full.to_dict()}
+    thin = ask("timeline?run=full&phase=step&points=5")[1]
+    assert len(thin["timeline"]["ticks"]) <= 5 < thin["events"]
+    assert max(thin["timeline"]["live_bytes"]) == sample_estimate().peak_bytes
+
+
+def test_profile(ask):
+    answer = ask("profile?run=full&id=cpu_bfc@host/2026_01_01_00_00_00")[1]
+    assert answer["events"] == 5000
+    assert 1000 < len(answer["timeline"]["ticks"]) <= 2000
+    assert answer["peak_bytes"] == max(answer["timeline"]["live_bytes"]) == 3 * KERNEL_BYTES + 1537 + 1250 * 100_000_007
+    assert answer["timeline"]["unit"] == "ns"
+    assert answer["timeline"]["spans"] == [
+        {"name": "step 3", "start": 0, "end": 2_500_000},
+        {"name": "step 4", "start": 2_500_000, "end": 5_000_000},
+    ]
+
+
+def test_peaks(ask):
+    assert ask("peaks?run=measured") == (200, {"devices": [sample_peaks().to_dict()]})
+    assert ask("peaks?run=broken") == (200, {"devices": []})
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "sentence"),
+    [
+        ("overview", 400, "overview needs the parameter 'run'"),
+        ("overview?run=", 400, "overview needs the parameter 'run'"),
+        ("overview?run=full&limit=much", 400, "limit: 'much' is not a memory size. Give bytes"),
+        ("overview?run=full&limit=0", 400, "must be positive, not 0"),
+        ("overview?run=measured&limit=much", 400, "'much' is not a memory size"),
+        (
+            "overview?run=full/memest",
+            404,
+            "no run 'full/memest' holds records of memest; runs that do: 'broken', 'full'",
+        ),
+        ("items?run=full", 400, "items needs the parameter 'phase'"),
+        ("items?run=full&phase=sleep", 404, "run 'full' has no phase 'sleep'; it has: build, first_step, step."),
+        ("items?run=measured&phase=step", 404, "run 'measured' has no estimate. It has only measurements."),
+        ("items?run=broken&phase=step", 404, "no estimate. The record 'estimate' could not be read."),
+        ("timeline?run=full&phase=step&points=3", 400, "points is at least 4, not 3"),
+        ("timeline?run=full&phase=step&points=many", 400, "points is a whole number, not 'many'"),
+        ("profile?run=full", 400, "profile needs the parameter 'id'"),
+        ("profile?run=full&id=x", 404, "no profile 'x'; it has: cpu_bfc@host/2026_01_01_00_00_00."),
+        ("profile?run=broken&id=x", 404, "it has: none. The record 'profile/x' could not be read."),
+        ("peaks?run=nowhere", 404, "no run 'nowhere'"),
+        ("nonsense", 404, "the frontend has no file 'nonsense'"),
+    ],
+)
+def test_errors_are_sentences(ask, address, status, sentence):
+    code, answer = ask(address)
+    assert code == status
+    assert list(answer) == ["error"]
+    assert sentence in answer["error"]
+
+
+def test_a_fault_of_memests_own_is_a_sentence_too(ask, monkeypatch):
+    monkeypatch.setattr(ask.provider, "list_tensors", lambda *args, **kwargs: 1 / 0)
+    for route in ROUTES:
+        status, answer = ask(f"{route}?run=full&phase=step&id=x")
+        assert status == 500
+        assert answer == {
+            "error": "memest could not answer this: ZeroDivisionError('division by zero'). "
+            "TensorBoard's log has the details."
+        }
+
+
+def test_head_requests(ask):
+    assert ask("runs", "HEAD")[0] == 200
+
+
+def test_how_tensorboard_sees_it(ask, tmp_path):
+    plugin = MemestPlugin(base_plugin.TBContext(data_provider=ask.provider))
+    metadata = plugin.frontend_metadata()
+    assert (plugin.plugin_name, metadata.tab_name, metadata.es_module_path) == ("memest", "Memory", "/index.js")
+    assert metadata.es_module_path in plugin.get_plugin_apps()
+    assert plugin.is_active() is False
+    assert list(plugin.data_plugin_names()) == ["memest"]

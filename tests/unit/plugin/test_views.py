@@ -1,0 +1,274 @@
+"""What the routes answer, from hand-made records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tensorboard_plugin_memest.memory.timeline import Timeline
+from tensorboard_plugin_memest.plugin import views
+from tensorboard_plugin_memest.plugin.reader import RunRecords
+from tests.samples import KERNEL_BYTES, sample_estimate, sample_peaks, sample_profile
+
+PEAK = 6 * KERNEL_BYTES + 768 + (24300480 + 64) + 1000003 + 1532928 + 256
+
+
+@pytest.fixture
+def full() -> RunRecords:
+    return RunRecords(
+        "as-asked",
+        estimate=sample_estimate(limit_bytes=20_000_000_000),
+        peaks=[
+            sample_peaks("CPU:0"),
+            sample_peaks("CPU:1", peak_bytes=18_400_000_003),
+            sample_peaks("GPU:0", steps=9, peak_bytes=2**40),
+        ],
+        profiles=[sample_profile()],
+        notes=("No GPU.",),
+        problems=["The record 'x' could not be read."],
+    )
+
+
+def test_headline(full):
+    assert views.headline(full) == {
+        "name": "as-asked",
+        "model": "sequential",
+        "optimizer": "Adam",
+        "batch_size": 1,
+        "mode": "graph",
+        "device": "CPU",
+        "peak_bytes": PEAK,
+        "measured_peak_bytes": 18_400_000_003,
+        "limit_bytes": 20_000_000_000,
+        "problems": ["The record 'x' could not be read."],
+    }
+
+
+def test_headline_of_measurements_alone():
+    row = views.headline(
+        RunRecords("run", peaks=[sample_peaks("CPU:0", peak_bytes=5000), sample_peaks("GPU:0", peak_bytes=9000)])
+    )
+    assert row.pop("measured_peak_bytes") == 9000
+    assert row.pop("name") == "run"
+    assert row.pop("problems") == []
+    assert set(row) == {"model", "optimizer", "batch_size", "mode", "device", "peak_bytes", "limit_bytes"}
+    assert set(row.values()) == {None}
+
+
+def test_overview_of_nothing():
+    assert views.overview(RunRecords("run"), 10**10) == {
+        "name": "run",
+        "estimate": None,
+        "verdict": None,
+        "measured": {"peak_bytes": None, "difference": None, "devices": [], "profiles": [], "notes": []},
+        "problems": [],
+    }
+
+
+def test_overview_has_the_fields_of_the_contract(full):
+    answer = views.overview(full, None)
+    assert list(answer) == ["name", "estimate", "verdict", "measured", "problems"]
+    assert list(answer["estimate"]) == [
+        "subject",
+        "peak_bytes",
+        "peak_phase",
+        "resident_bytes",
+        "phases",
+        "layers",
+        "total",
+        "dominant",
+        "assumptions",
+    ]
+    assert answer["estimate"]["subject"] == {
+        "model_name": "sequential",
+        "model_class": "Sequential",
+        "parameters": 770482865,
+        "trainable_parameters": 770482865,
+        "optimizer": "Adam",
+        "batch_size": 1,
+        "mode": "graph",
+        "device": "CPU",
+        "pool": "growth",
+        "versions": {"memest": "0.1.0", "tensorflow": "2.21.0", "keras": "3.15.1"},
+    }
+    assert answer["estimate"]["assumptions"] == list(full.estimate.assumptions)
+
+
+def test_phases(full):
+    phases = views.estimate_view(full.estimate)["phases"]
+    assert [phase["name"] for phase in phases] == ["build", "first_step", "step"]
+    assert phases[0] == {
+        "name": "build",
+        "peak_bytes": 3 * KERNEL_BYTES,
+        "requested_peak_bytes": 3 * KERNEL_BYTES,
+        "peak_without_scratch_bytes": 3 * KERNEL_BYTES,
+        "peak_range": [3 * KERNEL_BYTES - 4096, 3 * KERNEL_BYTES + 4096],
+        "peak_op": "uniform/AddV2",
+        "categories": {"weights": KERNEL_BYTES, "temporaries": 2 * KERNEL_BYTES},
+    }
+    assert list(phases[2]["categories"].items()) == [
+        ("weights", KERNEL_BYTES + 768),
+        ("gradients", KERNEL_BYTES),
+        ("optimizer_slots", 2 * KERNEL_BYTES),
+        ("activations", 24300544),
+        ("inputs", 1532928),
+        ("temporaries", 2 * KERNEL_BYTES),
+        ("workspace", 1000003),
+        ("constants", 256),
+    ]
+    assert phases[2]["peak_without_scratch_bytes"] == PEAK - 1000003
+
+
+def test_layers_and_their_total(full):
+    view = views.estimate_view(full.estimate)
+    assert view["peak_bytes"] == PEAK
+    assert view["layers"][0] == {
+        "path": "sequential/conv2d",
+        "class_name": "Conv2D",
+        "output_shape": [1, 1489, 255, 16],
+        "parameters": 160,
+        "bytes_per_category": {"weights": 768, "activations": 24300544, "workspace": 1000003},
+        "bytes_at_peak": 768 + 24300544 + 1000003,
+    }
+    assert view["layers"][3] == {
+        "path": "(input)",
+        "class_name": "",
+        "output_shape": None,
+        "parameters": 0,
+        "bytes_per_category": {"inputs": 1532928},
+        "bytes_at_peak": 1532928,
+    }
+    total = view["total"]
+    assert total["bytes_at_peak"] == PEAK == sum(layer["bytes_at_peak"] for layer in view["layers"])
+    assert total["parameters"] == 160 + 770480256
+    for category, size in total["bytes_per_category"].items():
+        assert size == sum(layer["bytes_per_category"].get(category, 0) for layer in view["layers"])
+    assert sum(total["bytes_per_category"].values()) == PEAK
+
+
+def test_dominant(full):
+    (kernel,) = views.estimate_view(full.estimate)["dominant"]
+    assert (kernel["name"], kernel["layer"], kernel["shape"]) == (
+        "sequential/dense/kernel",
+        "sequential/dense",
+        [6019376, 128],
+    )
+    assert kernel["bytes"] == 6 * KERNEL_BYTES
+    assert kernel["share"] == pytest.approx(6 * KERNEL_BYTES / PEAK)
+    assert kernel["sentence"].startswith(
+        "sequential/dense/kernel [6019376, 128] is 99.9 % of the peak: weight 2.87 GiB"
+    )
+    assert kernel["parts"][4] == {
+        "role": "update temporary",
+        "category": "temporaries",
+        "count": 2,
+        "bytes": 2 * KERNEL_BYTES,
+        "share": pytest.approx(2 * KERNEL_BYTES / PEAK),
+    }
+
+
+def test_verdict_by_the_recorded_limit_or_the_one_asked_for(full):
+    recorded = views.overview(full, None)["verdict"]
+    assert recorded["limit_bytes"] == 20_000_000_000
+    assert (recorded["outcome"], recorded["margin_bytes"]) == ("fits", 20_000_000_000 - PEAK)
+    asked = views.overview(full, PEAK - 1)["verdict"]
+    assert (asked["outcome"], asked["margin_bytes"]) == ("does not fit", -1)
+    assert asked["sentence"] == "Needs 17.25 GiB; the limit is 17.25 GiB: 1 B short."
+    assert asked["phases"] == {
+        "build": {"peak_bytes": 3 * KERNEL_BYTES, "margin_bytes": PEAK - 1 - 3 * KERNEL_BYTES, "outcome": "fits"},
+        "first_step": {"peak_bytes": PEAK, "margin_bytes": -1, "outcome": "does not fit"},
+        "step": {"peak_bytes": PEAK, "margin_bytes": -1, "outcome": "does not fit"},
+    }
+    assert views.overview(full, PEAK + 1)["verdict"]["outcome"] == "may not fit"
+    assert views.overview(replace(full, estimate=sample_estimate()), None)["verdict"] is None
+
+
+def test_measured(full):
+    measured = views.overview(full, None)["measured"]
+    assert measured["peak_bytes"] == 18_400_000_003, "the GPU is not the estimate's device"
+    assert measured["difference"] == pytest.approx((PEAK - 18_400_000_003) / 18_400_000_003)
+    assert measured["difference"] > 0
+    assert measured["devices"][2] == {
+        "device": "GPU:0",
+        "source": "TensorFlow's BFC allocator",
+        "before_bytes": 9_246_000_129,
+        "limit_bytes": 25_769_803_776,
+        "peak_bytes": 2**40,
+        "steps": 9,
+    }
+    (profile,) = measured["profiles"]
+    before = profile.pop("before")
+    assert profile == {
+        "id": "cpu_bfc@host/2026_01_01_00_00_00",
+        "allocator": "cpu_bfc",
+        "host": "host",
+        "started_at": "2026_01_01_00_00_00",
+        "before_bytes": 3 * KERNEL_BYTES + 1537,
+        "peak_bytes": 3 * KERNEL_BYTES + 1537 + 10 * 100_000_007,
+    }
+    assert before[3] == {
+        "layer": "(step)",
+        "name": "",
+        "category": "unattributed",
+        "role": "allocated before the profile",
+        "variable": None,
+        "shape": None,
+        "dtype": None,
+        "requested_bytes": 1537,
+        "bytes": 1537,
+    }
+    assert measured["notes"] == ["No GPU."]
+
+
+def test_a_device_before_its_first_step_has_no_peak():
+    run = RunRecords("run", estimate=sample_estimate(), peaks=[replace(sample_peaks(), windows=())])
+    measured = views.overview(run, None)["measured"]
+    assert (measured["peak_bytes"], measured["difference"]) == (None, None)
+    assert (measured["devices"][0]["peak_bytes"], measured["devices"][0]["steps"]) == (None, 0)
+
+
+def test_items(full):
+    answer = views.items_view(full.estimate.phases["build"])
+    assert (answer["phase"], answer["peak_bytes"]) == ("build", 3 * KERNEL_BYTES)
+    assert answer["items"][0] == {
+        "layer": "sequential/dense",
+        "name": "sequential/dense/kernel",
+        "category": "weights",
+        "role": "weight",
+        "variable": "sequential/dense/kernel",
+        "shape": [6019376, 128],
+        "dtype": "float32",
+        "requested_bytes": KERNEL_BYTES,
+        "bytes": KERNEL_BYTES,
+    }
+    assert sum(item["bytes"] for item in answer["items"]) == answer["peak_bytes"]
+
+
+def test_timeline_is_thinned_and_says_how_long_it_was():
+    levels = [n % 7 for n in range(5000)]
+    levels[4001] = 2**41 + 1
+    timeline = Timeline("op", list(range(5000)), levels, [0] * 5000, ["op"])
+    answer = views.timeline_view(2**41 + 1, timeline, 100)
+    assert (answer["peak_bytes"], answer["events"]) == (2**41 + 1, 5000)
+    assert answer["timeline"]["ticks"][answer["timeline"]["live_bytes"].index(2**41 + 1)] == 4001
+    assert 50 < len(answer["timeline"]["ticks"]) <= 100
+    assert set(answer["timeline"]) == {"unit", "ticks", "live_bytes", "op_index", "ops", "spans"}
+
+
+def test_peaks(full):
+    devices = views.peaks_view(full)["devices"]
+    assert [device["device"] for device in devices] == ["CPU:0", "CPU:1", "GPU:0"]
+    assert devices[0] == {
+        "device": "CPU:0",
+        "source": "TensorFlow's BFC allocator",
+        "before_bytes": 9_246_000_129,
+        "limit_bytes": 25_769_803_776,
+        "windows": [
+            [0, 0, 18_399_999_987, 9_245_761_537],
+            [1, 1, 18_399_999_994, 9_245_761_538],
+            [2, 2, 18_400_000_001, 9_245_761_539],
+            [3, 3, 18_399_999_994, 9_245_761_540],
+            [4, 4, 18_399_999_987, 9_245_761_541],
+        ],
+    }
