@@ -1,0 +1,191 @@
+import {
+  CATEGORIES,
+  type BytesPerCategory,
+  type Category,
+  type Item,
+  type LayerRow,
+  type Phase,
+} from "../src/model/types";
+import type { Recording } from "./recorded";
+
+/** A made-up model of `count` layers in nested blocks, to see how the tab bears its size. */
+export function hugeRecording(count: number): Recording {
+  const layers: LayerRow[] = [];
+  const items: Item[] = [];
+  for (let n = 0; n < count; n++) {
+    const path = `backbone/stage_${Math.floor(n / 500)}/block_${Math.floor(n / 10) % 50}/attention/layer_with_a_long_name_${n}`;
+    const width = 256 * (1 + (n % 7));
+    const weights = width * width * 4;
+    const activations = 32 * 512 * width * 4;
+    const bytes: BytesPerCategory = { weights, optimizer_slots: 2 * weights, activations };
+    if (n % 11 === 0) {
+      bytes.gradients = weights;
+    }
+    layers.push({
+      path,
+      class_name: n % 3 ? "Dense" : "EinsumDense",
+      output_shape: [32, 512, width],
+      parameters: width * width,
+      bytes_per_category: bytes,
+      bytes_at_peak: sum(bytes),
+    });
+    for (const [category, held] of Object.entries(bytes) as [Category, number][]) {
+      items.push({
+        layer: path,
+        name: `${path}/${category}`,
+        category,
+        role: category === "activations" ? "MatMul output" : category,
+        variable: category === "activations" ? null : `${path}/kernel`,
+        shape: [32, 512, width],
+        dtype: "float32",
+        requested_bytes: held,
+        bytes: held,
+      });
+    }
+  }
+  const rest: BytesPerCategory = {
+    inputs: 67_108_864,
+    temporaries: 805_306_368,
+    constants: 4096,
+    unattributed: 2_097_152,
+  };
+  layers.push({
+    path: "(step)",
+    class_name: "",
+    output_shape: null,
+    parameters: 0,
+    bytes_per_category: rest,
+    bytes_at_peak: sum(rest),
+  });
+  items.sort((a, b) => b.bytes - a.bytes);
+  const categories = total(layers);
+  const peak = sum(categories);
+  const parameters = layers.reduce((all, layer) => all + layer.parameters, 0);
+  const phase = (name: string, held: BytesPerCategory): Phase => ({
+    name,
+    peak_bytes: sum(held),
+    requested_peak_bytes: sum(held),
+    peak_without_scratch_bytes: sum(held),
+    peak_range: [Math.round(sum(held) * 0.97), Math.round(sum(held) * 1.06)],
+    peak_op: "gradient_tape/backbone/stage_5/block_49/attention/layer_with_a_long_name_2999/MatMul_1",
+    categories: held,
+  });
+  const phases = [
+    phase("build", { weights: categories.weights ?? 0, temporaries: 201_326_592 }),
+    phase("first_step", categories),
+    phase("step", categories),
+  ];
+  const ticks = Array.from({ length: 2000 }, (_, n) => n * 20);
+  const curve = {
+    peak_bytes: peak,
+    events: 40_000,
+    timeline: {
+      unit: "op" as const,
+      ticks,
+      live_bytes: ticks.map((_, n) => Math.round(peak * (0.25 + 0.75 * Math.sin((Math.PI * n) / 1999) ** 2))),
+      op_index: ticks.map((_, n) => n % 40),
+      ops: Array.from({ length: 40 }, (_, n) => `backbone/stage_0/block_${n}/attention/MatMul`),
+      spans: [
+        { name: "forward", start: 0, end: 20_000 },
+        { name: "backward", start: 20_000, end: 40_000 },
+      ],
+    },
+  };
+  const first = layers[0]!;
+  const dominant = {
+    name: first.path,
+    layer: first.path,
+    shape: null,
+    bytes: first.bytes_at_peak,
+    share: first.bytes_at_peak / peak,
+    sentence: `The tensors of ${first.path} are 0.1 % of the peak.`,
+    parts: Object.entries(first.bytes_per_category).map(([category, bytes]) => ({
+      role: category,
+      category: category as Category,
+      count: 1,
+      bytes,
+      share: bytes / peak,
+    })),
+  };
+  const windows = Array.from({ length: 1000 }, (_, n): [number, number, number, number] => [
+    n * 50,
+    n * 50 + 49,
+    Math.round(peak * (0.98 + 0.03 * Math.abs(Math.sin(n)))),
+    Math.round(peak * 0.3),
+  ]);
+  const measuredPeak = Math.max(...windows.map((window) => window[2]));
+  const device = {
+    device: "GPU:0",
+    source: "TensorFlow's BFC allocator",
+    before_bytes: null,
+    limit_bytes: 85_899_345_920,
+  };
+  return {
+    about: "Generated; no measurement.",
+    headline: {
+      name: "experiments/2026-11/backbone-large/with-a-rather-long-name",
+      model: "backbone",
+      optimizer: "AdamW",
+      batch_size: 32,
+      mode: "xla",
+      device: "GPU",
+      peak_bytes: peak,
+      measured_peak_bytes: measuredPeak,
+      limit_bytes: null,
+      problems: [],
+    },
+    overview: {
+      name: "experiments/2026-11/backbone-large/with-a-rather-long-name",
+      estimate: {
+        subject: {
+          model_name: "backbone",
+          model_class: "Functional",
+          parameters,
+          trainable_parameters: parameters - 1_048_576,
+          optimizer: "AdamW",
+          batch_size: 32,
+          mode: "xla",
+          device: "GPU",
+          pool: "preallocated",
+          versions: { memest: "0.1.0" },
+        },
+        peak_bytes: peak,
+        peak_phase: "step",
+        resident_bytes: Math.round(peak * 0.3),
+        phases,
+        layers,
+        total: { parameters, bytes_per_category: categories, bytes_at_peak: peak },
+        dominant: [dominant],
+        assumptions: ["Generated by the development page."],
+      },
+      verdict: null,
+      measured: {
+        peak_bytes: measuredPeak,
+        difference: (peak - measuredPeak) / measuredPeak,
+        devices: [{ ...device, peak_bytes: measuredPeak, steps: 50_000 }],
+        profiles: [],
+        notes: [],
+      },
+      problems: [],
+    },
+    timelines: { build: curve, first_step: curve, step: curve },
+    items: Object.fromEntries(phases.map(({ name }) => [name, { phase: name, peak_bytes: peak, items }])),
+    peaks: { devices: [{ ...device, windows }] },
+    profiles: {},
+  };
+}
+
+function sum(categories: BytesPerCategory): number {
+  return Object.values(categories).reduce((all, bytes) => all + bytes, 0);
+}
+
+function total(layers: readonly LayerRow[]): BytesPerCategory {
+  const sums: BytesPerCategory = {};
+  for (const category of CATEGORIES) {
+    const bytes = layers.reduce((all, layer) => all + (layer.bytes_per_category[category] ?? 0), 0);
+    if (bytes) {
+      sums[category] = bytes;
+    }
+  }
+  return sums;
+}

@@ -1,0 +1,162 @@
+import { VirtualizerController } from "@tanstack/lit-virtual";
+import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { customElement, property } from "lit/decorators.js";
+import { createRef, ref } from "lit/directives/ref.js";
+import type { Unit } from "../format/bytes";
+import { valueOf, type Load } from "../model/load";
+import type { ItemsAnswer } from "../model/types";
+import { base, card, segments, tables } from "../style/shared";
+import { counted, phaseLabel } from "../views/words";
+import { bars } from "./bar";
+import { bytes } from "./figure";
+import { itemTable } from "./item-rows";
+
+const ROW_HEIGHT = 30;
+const ALL_ROWS = 250;
+const SOME_ROWS = 12;
+
+/**
+ * Everything alive at the peak of a phase, asked for only when opened.
+ *
+ * Fires `show-items` (detail: the phase, or null when closed).
+ */
+@customElement("memest-items-card")
+export class ItemsCard extends LitElement {
+  @property({ attribute: false }) phases: readonly string[] = [];
+  /** What opens first. */
+  @property() peakPhase = "step";
+  @property() phase: string | null = null;
+  @property({ attribute: false }) items: Load<ItemsAnswer> = { state: "idle" };
+  @property() unit: Unit = "GiB";
+
+  readonly #scroller = createRef<HTMLDivElement>();
+  readonly #virtual = new VirtualizerController<HTMLDivElement, HTMLTableRowElement>(this, {
+    getScrollElement: () => this.#scroller.value ?? null,
+    count: 0,
+    estimateSize: () => ROW_HEIGHT,
+  });
+
+  override willUpdate(changed: PropertyValues): void {
+    if (changed.has("items")) {
+      const count = valueOf(this.items)?.items.length ?? 0;
+      const virtualizer = this.#virtual.getVirtualizer();
+      virtualizer.setOptions({ ...virtualizer.options, count, overscan: count <= ALL_ROWS ? count : SOME_ROWS });
+    }
+  }
+
+  override render(): TemplateResult {
+    const answer = valueOf(this.items);
+    return html`<details
+      ?open=${this.phase !== null}
+      @toggle=${(event: Event) => this.#toggle(event)}
+      data-testid="items"
+    >
+      <summary>
+        <h2>Alive at the peak</h2>
+        <span class="soft"
+          >${
+            answer
+              ? html`${counted(answer.items.length, "item")}, ${bytes(answer.peak_bytes, this.unit)} together`
+              : "every tensor and variable, largest first"
+          }</span
+        >
+      </summary>
+      ${this.phase === null ? nothing : this.#content(answer)}
+    </details>`;
+  }
+
+  #content(answer: ItemsAnswer | undefined): TemplateResult {
+    return html`
+      <div class="segments" role="group" aria-label="Phase">
+        ${this.phases.map(
+          (name) =>
+            html`<button
+              type="button"
+              aria-pressed=${name === this.phase ? "true" : "false"}
+              @click=${() => this.#fire(name)}
+            >
+              ${phaseLabel(name)}
+            </button>`,
+        )}
+      </div>
+      ${this.items.state === "failed" ? html`<p class="failed" role="alert">${this.items.message}</p>` : nothing}
+      <div class="scroller" ${ref(this.#scroller)}>
+        ${answer ? this.#table(answer) : html`<p class="soft">Loading …</p>`}
+      </div>
+    `;
+  }
+
+  #table({ items, peak_bytes }: ItemsAnswer): TemplateResult {
+    const shown = this.#virtual.getVirtualizer().getVirtualItems();
+    const first = shown[0]?.index ?? 0;
+    const end = (shown.at(-1)?.index ?? -1) + 1;
+    return itemTable(items.slice(first, end), peak_bytes, this.unit, {
+      first,
+      before: spacer(first),
+      after: spacer(items.length - end),
+    });
+  }
+
+  #toggle(event: Event): void {
+    const { open } = event.target as HTMLDetailsElement;
+    if (open !== (this.phase !== null)) {
+      this.#fire(open ? this.peakPhase : null);
+    }
+  }
+
+  #fire(phase: string | null): void {
+    this.dispatchEvent(new CustomEvent("show-items", { detail: phase }));
+  }
+
+  static override styles = [
+    base,
+    card,
+    segments,
+    tables,
+    bars,
+    css`
+      summary {
+        cursor: pointer;
+      }
+      summary h2 {
+        display: inline;
+        margin-right: 8px;
+      }
+      summary .soft {
+        font-size: 12px;
+      }
+      .segments {
+        margin-top: 12px;
+      }
+      .scroller {
+        overflow: auto;
+        max-height: min(560px, 70vh);
+        margin-top: 10px;
+      }
+      tbody tr {
+        height: ${ROW_HEIGHT}px;
+      }
+      tbody th,
+      tbody td {
+        white-space: nowrap;
+      }
+      thead th {
+        position: sticky;
+        top: 0;
+        background: var(--card);
+        z-index: 1;
+      }
+      .failed {
+        color: var(--bad);
+      }
+    `,
+  ];
+}
+
+function spacer(rows: number): TemplateResult | typeof nothing {
+  return rows > 0
+    ? html`<tr aria-hidden="true" style="height:${rows * ROW_HEIGHT}px">
+        <td colspan="7" style="padding:0;border:0"></td>
+      </tr>`
+    : nothing;
+}

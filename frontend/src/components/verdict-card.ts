@@ -1,0 +1,213 @@
+import { css, html, LitElement, nothing, type TemplateResult } from "lit";
+import { customElement, property } from "lit/decorators.js";
+import { formatDifference, grouped, type Unit } from "../format/bytes";
+import type { Overview } from "../model/types";
+import { base, card } from "../style/shared";
+import { deviceOf } from "../views/device";
+import { counted, modeLabel, phaseLabel, poolLabel } from "../views/words";
+import { bytes } from "./figure";
+
+/** One sentence first: does it fit. Then the figures behind it and what they are about. */
+@customElement("memest-verdict-card")
+export class VerdictCard extends LitElement {
+  @property({ attribute: false }) overview!: Overview;
+  @property() unit: Unit = "GiB";
+
+  override render(): TemplateResult {
+    const { verdict } = this.overview;
+    return html`<div class="card" data-outcome=${verdict?.outcome ?? "unknown"} data-testid="verdict">
+      <div class="words">
+        <h1 data-testid="verdict-sentence">${this.#sentence()}</h1>
+        ${this.#about()}
+      </div>
+      <dl>${this.#figures()}</dl>
+    </div>`;
+  }
+
+  #sentence(): TemplateResult | string {
+    const { estimate, verdict, measured } = this.overview;
+    if (verdict) {
+      return verdict.sentence;
+    }
+    if (estimate) {
+      return html`Needs ${bytes(estimate.peak_bytes, this.unit)}. Give a limit above to see whether it fits.`;
+    }
+    if (measured.peak_bytes !== null) {
+      return html`Used ${bytes(measured.peak_bytes, this.unit)} at its peak, measured.`;
+    }
+    return "Neither an estimate nor a measured peak of this run was recorded.";
+  }
+
+  #about(): TemplateResult {
+    const { estimate } = this.overview;
+    if (!estimate) {
+      return html`<p>
+        This run holds no estimate. Add <code>memest.log_model(model, logdir=…)</code> to its script to see what the
+        memory is for.
+      </p>`;
+    }
+    const { subject } = estimate;
+    const facts = [
+      html`<b>${subject.model_name}</b>${
+          subject.model_class.toLowerCase() === subject.model_name.toLowerCase() ? nothing : ` (${subject.model_class})`
+        }`,
+      html`<span class="number">${grouped(subject.parameters)}</span> parameters`,
+      subject.trainable_parameters === subject.parameters
+        ? null
+        : html`<span class="number">${grouped(subject.trainable_parameters)}</span> of them trainable`,
+      subject.optimizer ?? "no optimizer",
+      `batch ${subject.batch_size}`,
+      modeLabel(subject.mode),
+      `${subject.device}, ${poolLabel(subject.pool)}`,
+    ].filter((fact) => fact !== null);
+    return html`<p>${facts.map((fact, n) => html`${n ? html`<span class="dot">·</span>` : nothing}${fact}`)}</p>`;
+  }
+
+  #figures(): TemplateResult[] {
+    const { estimate, verdict, measured } = this.overview;
+    const figures: TemplateResult[] = [];
+    if (estimate) {
+      const phase = estimate.phases.find(({ name }) => name === estimate.peak_phase);
+      const [low, high] = phase?.peak_range ?? [0, 0];
+      figures.push(
+        figure(
+          "Predicted peak",
+          "predicted-peak",
+          bytes(estimate.peak_bytes, this.unit),
+          low === high
+            ? html`in ${inPhase(estimate.peak_phase)}`
+            : html`<span title="The order in which the ops run decides."
+                >can be ${bytes(low, this.unit)} to ${bytes(high, this.unit)}</span
+              >`,
+        ),
+      );
+    }
+    const device = deviceOf(estimate, measured.devices);
+    figures.push(
+      measured.peak_bytes === null
+        ? figure("Measured peak", "measured-peak", html`<span class="none">–</span>`, "not measured")
+        : figure(
+            "Measured peak",
+            "measured-peak",
+            bytes(measured.peak_bytes, this.unit),
+            measured.difference === null
+              ? device
+                ? `${device.device}, ${counted(device.steps, "step")}`
+                : ""
+              : html`prediction
+                  <span data-testid="difference" data-fraction=${measured.difference}
+                    >${formatDifference(measured.difference)}</span
+                  >${device ? `, ${counted(device.steps, "step")}` : ""}`,
+          ),
+    );
+    if (verdict) {
+      const short = verdict.margin_bytes < 0;
+      figures.push(
+        figure("Limit", "limit", bytes(verdict.limit_bytes, this.unit), ""),
+        figure(
+          short ? "Short by" : "To spare",
+          "margin",
+          html`<span class="margin">${bytes(Math.abs(verdict.margin_bytes), this.unit)}</span>`,
+          verdict.outcome,
+        ),
+      );
+    }
+    return figures;
+  }
+
+  static override styles = [
+    base,
+    card,
+    css`
+      :host {
+        padding: 0;
+        overflow: hidden;
+      }
+      .card {
+        display: flex;
+        flex-wrap: wrap;
+        align-items: center;
+        justify-content: space-between;
+        gap: 14px 32px;
+        padding: 16px 20px 16px 19px;
+        border-left: 5px solid var(--tone, var(--edge));
+      }
+      [data-outcome="fits"] {
+        --tone: var(--good);
+      }
+      [data-outcome="may not fit"] {
+        --tone: var(--warn);
+      }
+      [data-outcome="does not fit"] {
+        --tone: var(--bad);
+      }
+      .words {
+        flex: 1 1 440px;
+      }
+      h1 {
+        margin: 0;
+        font-size: 23px;
+        line-height: 1.25;
+        font-weight: 600;
+        letter-spacing: -0.2px;
+        text-wrap: pretty;
+      }
+      p {
+        margin: 6px 0 0;
+        color: var(--soft);
+        font-size: 13.5px;
+      }
+      p b {
+        color: var(--ink);
+        font-weight: 600;
+      }
+      .dot {
+        margin: 0 6px;
+      }
+      dl {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 12px 30px;
+        margin: 0;
+      }
+      dl div {
+        min-width: 96px;
+      }
+      dt,
+      dd.note {
+        color: var(--soft);
+        font-size: 12px;
+      }
+      dd {
+        margin: 0;
+      }
+      dd.value {
+        font-size: 20px;
+        font-weight: 600;
+        line-height: 1.3;
+      }
+      .value .unit {
+        font-size: 13px;
+        font-weight: 500;
+      }
+      .margin {
+        color: var(--tone);
+      }
+      .none {
+        color: var(--soft);
+      }
+    `,
+  ];
+}
+
+function figure(term: string, name: string, value: TemplateResult, note: TemplateResult | string): TemplateResult {
+  return html`<div data-testid=${name}>
+    <dt>${term}</dt>
+    <dd class="value">${value}</dd>
+    <dd class="note">${note || html`&nbsp;`}</dd>
+  </div>`;
+}
+
+function inPhase(name: string): string {
+  return name === "step" ? "a step" : `the ${phaseLabel(name).toLowerCase()}`;
+}

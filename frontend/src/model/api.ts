@@ -1,0 +1,58 @@
+import type { Curve, Headline, ItemsAnswer, Overview, PeaksAnswer } from "./types";
+
+/** The server answered with an error in words, or did not answer as the contract says. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    /** HTTP status; 0 when there was no answer. */
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** What the tab asks; one method per route of docs/http_api.md. */
+export interface Api {
+  runs(): Promise<Headline[]>;
+  overview(run: string, limit: string): Promise<Overview>;
+  items(run: string, phase: string): Promise<ItemsAnswer>;
+  timeline(run: string, phase: string): Promise<Curve>;
+  profile(run: string, id: string): Promise<Curve>;
+  peaks(run: string): Promise<PeaksAnswer>;
+}
+
+/**
+ * The API over HTTP.
+ *
+ * @param base - address of the folder that holds the routes; `index.js` lies in the same one.
+ */
+export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch(...args)): Api {
+  async function get<T>(route: string, parameters: Record<string, string>): Promise<T> {
+    const url = new URL(route, base);
+    for (const [name, value] of Object.entries(parameters)) {
+      if (value) {
+        url.searchParams.set(name, value);
+      }
+    }
+    let response: Response;
+    try {
+      response = await fetcher(url);
+    } catch {
+      throw new ApiError("TensorBoard does not answer. Is it still running?", 0);
+    }
+    const answer = (await response.json().catch(() => null)) as (T & { error?: unknown }) | null;
+    if (response.ok && answer !== null) {
+      return answer;
+    }
+    const said = typeof answer?.error === "string" ? answer.error : null;
+    throw new ApiError(said ?? `The request "${route}" failed with status ${response.status}.`, response.status);
+  }
+  return {
+    runs: async () => (await get<{ runs: Headline[] }>("runs", {})).runs,
+    overview: (run, limit) => get("overview", { run, limit }),
+    items: (run, phase) => get("items", { run, phase }),
+    timeline: (run, phase) => get("timeline", { run, phase }),
+    profile: (run, id) => get("profile", { run, id }),
+    peaks: (run) => get("peaks", { run }),
+  };
+}

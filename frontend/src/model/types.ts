@@ -1,0 +1,212 @@
+/** The answers of the HTTP API as docs/http_api.md describes them. All numbers of memory are bytes, exact integers. */
+
+export const CATEGORIES = [
+  "weights",
+  "gradients",
+  "optimizer_slots",
+  "activations",
+  "inputs",
+  "temporaries",
+  "workspace",
+  "constants",
+  "unattributed",
+] as const;
+
+export type Category = (typeof CATEGORIES)[number];
+export type Bytes = number;
+export type BytesPerCategory = Partial<Record<Category, Bytes>>;
+export type Outcome = "fits" | "may not fit" | "does not fit";
+export type Shape = readonly (number | null)[];
+
+/** One run in the picker. */
+export interface Headline {
+  name: string;
+  model: string | null;
+  optimizer: string | null;
+  batch_size: number | null;
+  mode: string | null;
+  device: string | null;
+  peak_bytes: Bytes | null;
+  measured_peak_bytes: Bytes | null;
+  limit_bytes: Bytes | null;
+  problems: string[];
+}
+
+export interface Subject {
+  model_name: string;
+  model_class: string;
+  parameters: number;
+  trainable_parameters: number;
+  optimizer: string | null;
+  batch_size: number;
+  mode: string;
+  device: string;
+  pool: string;
+  versions: Record<string, string>;
+}
+
+export interface Phase {
+  name: string;
+  peak_bytes: Bytes;
+  requested_peak_bytes: Bytes;
+  peak_without_scratch_bytes: Bytes;
+  /** Lowest and highest peak over the orders of execution that can happen. */
+  peak_range: [Bytes, Bytes];
+  peak_op: string;
+  categories: BytesPerCategory;
+}
+
+export interface LayerRow {
+  path: string;
+  /** Empty for a part of the step that is no layer, such as `(optimizer)`. */
+  class_name: string;
+  output_shape: Shape | null;
+  parameters: number;
+  bytes_per_category: BytesPerCategory;
+  bytes_at_peak: Bytes;
+}
+
+export interface Total {
+  parameters: number;
+  bytes_per_category: BytesPerCategory;
+  bytes_at_peak: Bytes;
+}
+
+export interface DominantPart {
+  role: string;
+  category: Category;
+  count: number;
+  bytes: Bytes;
+  share: number;
+}
+
+export interface Dominant {
+  name: string;
+  layer: string;
+  shape: Shape | null;
+  bytes: Bytes;
+  share: number;
+  sentence: string;
+  parts: DominantPart[];
+}
+
+export interface Estimate {
+  subject: Subject;
+  peak_bytes: Bytes;
+  peak_phase: string;
+  resident_bytes: Bytes;
+  phases: Phase[];
+  layers: LayerRow[];
+  total: Total;
+  dominant: Dominant[];
+  assumptions: string[];
+}
+
+export interface PhaseMargin {
+  peak_bytes: Bytes;
+  margin_bytes: Bytes;
+  outcome: Outcome;
+}
+
+export interface Verdict {
+  limit_bytes: Bytes;
+  outcome: Outcome;
+  /** Limit minus the highest peak of any phase; negative when short. */
+  margin_bytes: Bytes;
+  sentence: string;
+  phases: Record<string, PhaseMargin>;
+}
+
+export interface Item {
+  layer: string;
+  name: string;
+  category: Category;
+  role: string;
+  variable: string | null;
+  shape: Shape | null;
+  dtype: string | null;
+  requested_bytes: Bytes;
+  bytes: Bytes;
+}
+
+export interface MeasuredDevice {
+  device: string;
+  source: string;
+  /** Peak before the first step, building included. */
+  before_bytes: Bytes | null;
+  limit_bytes: Bytes | null;
+  peak_bytes: Bytes | null;
+  steps: number;
+}
+
+export interface ProfileHeadline {
+  id: string;
+  allocator: string;
+  host: string;
+  started_at: string;
+  /** Bytes in use when the profile started. */
+  before_bytes: Bytes;
+  peak_bytes: Bytes;
+  before: Item[];
+}
+
+export interface Measured {
+  peak_bytes: Bytes | null;
+  /** (predicted - measured) / measured, a fraction. */
+  difference: number | null;
+  devices: MeasuredDevice[];
+  profiles: ProfileHeadline[];
+  notes: string[];
+}
+
+export interface Overview {
+  name: string;
+  estimate: Estimate | null;
+  verdict: Verdict | null;
+  measured: Measured;
+  problems: string[];
+}
+
+export interface Span {
+  name: string;
+  start: number;
+  end: number;
+}
+
+export interface Timeline {
+  /** What a tick is: `op`, a position in the predicted order, or `ns`, nanoseconds since the start of the profile. */
+  unit: "op" | "ns";
+  ticks: number[];
+  live_bytes: Bytes[];
+  op_index: number[];
+  ops: string[];
+  spans: Span[];
+}
+
+export interface Curve {
+  peak_bytes: Bytes;
+  /** How many events there were before thinning. */
+  events: number;
+  timeline: Timeline;
+}
+
+export interface ItemsAnswer {
+  phase: string;
+  peak_bytes: Bytes;
+  items: Item[];
+}
+
+/** First step, last step, peak, in use just after. */
+export type Window = [firstStep: number, lastStep: number, peak: Bytes, current: Bytes];
+
+export interface DevicePeaks {
+  device: string;
+  source: string;
+  before_bytes: Bytes | null;
+  limit_bytes: Bytes | null;
+  windows: Window[];
+}
+
+export interface PeaksAnswer {
+  devices: DevicePeaks[];
+}

@@ -1,0 +1,140 @@
+import { css } from "lit";
+
+/** What every component's styles start from. */
+export const base = css`
+  :host {
+    display: block;
+    color: var(--ink);
+    font: 13px/1.45 var(--font);
+  }
+  *,
+  *::before,
+  *::after {
+    box-sizing: border-box;
+  }
+  code {
+    font: 12px var(--mono);
+    overflow-wrap: anywhere;
+  }
+  .soft {
+    color: var(--soft);
+  }
+  .number {
+    font-variant-numeric: tabular-nums;
+    white-space: nowrap;
+  }
+  .unit {
+    color: var(--soft);
+    font-size: 0.86em;
+    margin-left: 0.2em;
+  }
+  :focus-visible {
+    outline: 2px solid var(--accent);
+    outline-offset: 1px;
+  }
+`;
+
+/** A card with a heading. */
+export const card = css`
+  :host {
+    background: var(--card);
+    border: 1px solid var(--edge);
+    border-radius: var(--radius);
+    padding: 14px 18px 16px;
+    min-width: 0;
+  }
+  header {
+    display: flex;
+    flex-wrap: wrap;
+    align-items: baseline;
+    gap: 4px 10px;
+    margin-bottom: 12px;
+  }
+  h2 {
+    font-size: 14px;
+    font-weight: 600;
+    margin: 0;
+  }
+  header .soft {
+    font-size: 12px;
+  }
+  header .controls {
+    margin-left: auto;
+  }
+`;
+
+export const tables = css`
+  table {
+    border-collapse: collapse;
+    width: 100%;
+  }
+  th,
+  td {
+    padding: 5px 8px;
+    text-align: left;
+    border-bottom: 1px solid var(--line);
+    font-weight: 400;
+    vertical-align: baseline;
+  }
+  th:first-child,
+  td:first-child {
+    padding-left: 4px;
+  }
+  th:last-child,
+  td:last-child {
+    padding-right: 4px;
+  }
+  thead th {
+    color: var(--soft);
+    font-size: 12px;
+    vertical-align: bottom;
+  }
+  td.number,
+  th.number {
+    text-align: right;
+  }
+  tbody tr:hover > * {
+    background: var(--hover);
+  }
+  tfoot td,
+  tfoot th {
+    font-weight: 600;
+    border-bottom: 0;
+    border-top: 1px solid var(--edge);
+  }
+`;
+
+/** Buttons side by side of which one is on. */
+export const segments = css`
+  .segments {
+    display: inline-flex;
+    border: 1px solid var(--edge);
+    border-radius: 5px;
+    overflow: hidden;
+  }
+  .segments button {
+    appearance: none;
+    border: 0;
+    border-left: 1px solid var(--edge);
+    background: var(--card);
+    color: var(--ink);
+    font: inherit;
+    font-size: 12px;
+    padding: 3px 10px;
+    cursor: pointer;
+  }
+  .segments button:first-child {
+    border-left: 0;
+  }
+  .segments button:hover {
+    background: var(--hover);
+  }
+  .segments button[aria-pressed="true"] {
+    background: var(--accent-wash);
+    color: var(--accent);
+    font-weight: 600;
+  }
+  .segments button:focus-visible {
+    outline-offset: -2px;
+  }
+`;

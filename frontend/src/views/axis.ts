@@ -1,0 +1,47 @@
+import { bytesFigure, type Unit } from "../format/bytes";
+import type { Bytes } from "../model/types";
+
+/** From 0 to `max` bytes, with marks at round numbers of the unit that people see. */
+export interface ByteAxis {
+  max: Bytes;
+  ticks: Bytes[];
+  /** The limit lies so far above everything else that the axis would show nothing but it; it is told in words then. */
+  limitBeyond: boolean;
+}
+
+const HEADROOM = 1.12;
+/** How many times the largest figure a limit may be before it leaves the axis. */
+const LIMIT_REACH = 3;
+
+/** One axis for all of `figures` and the limit. */
+export function byteAxis(figures: readonly Bytes[], limit: Bytes | null, unit: Unit, marks = 5): ByteAxis {
+  const highest = Math.max(1, ...figures);
+  const limitBeyond = limit !== null && limit > highest * LIMIT_REACH;
+  const max = Math.max(highest, limitBeyond ? 0 : (limit ?? 0)) * HEADROOM;
+  return { max, ticks: byteTicks(max, unit, marks), limitBeyond };
+}
+
+/** Round numbers of the unit in which `max` is shown, about `marks` of them, from 0 on. */
+export function byteTicks(max: Bytes, unit: Unit, marks = 5): Bytes[] {
+  const factor = FACTORS[bytesFigure(Math.floor(max), unit).unit] ?? 1;
+  const rough = max / factor / marks;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = ([1, 2, 5, 10].find((multiple) => multiple * power >= rough) ?? 10) * power * factor;
+  const ticks = [];
+  for (let n = 0; n * step <= max; n++) {
+    ticks.push(n * step);
+  }
+  return ticks;
+}
+
+/** A mark of an axis in the unit of the axis, without decimals it does not need: `4 GiB`, `0.5 GiB`, `0`. */
+export function tickLabel(tick: Bytes, max: Bytes, unit: Unit): string {
+  if (tick === 0) {
+    return "0";
+  }
+  const shown = bytesFigure(Math.floor(max), unit).unit;
+  const number = tick / (FACTORS[shown] ?? 1);
+  return `${Number(number.toPrecision(6)).toLocaleString("en-US")} ${shown}`;
+}
+
+const FACTORS: Record<string, number> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };

@@ -1,0 +1,33 @@
+import type { Bytes, Span } from "../model/types";
+
+/** What a chart draws; colours are names of custom properties, so that both themes work. */
+export interface ChartSeries {
+  label: string;
+  values: readonly Bytes[];
+  colour: string;
+  area?: string;
+}
+
+export interface ChartData {
+  x: readonly number[];
+  series: readonly ChartSeries[];
+}
+
+/** A level across the whole chart: the limit, the predicted peak. */
+export interface Level {
+  label: string;
+  bytes: Bytes;
+  colour: string;
+  side: "left" | "right";
+  /** Words go under the line instead of over it. */
+  below?: boolean;
+}
+
+export type Band = Span;
+
+/** What is told about one moment of a chart. */
+export interface Told {
+  title: string;
+  where: string;
+  figures: { label: string; bytes: Bytes; text: string }[];
+}

@@ -1,0 +1,81 @@
+import { formatBytes, type Unit } from "../format/bytes";
+import type { Bytes, Curve, DevicePeaks, Timeline } from "../model/types";
+import type { ChartData, Told } from "./chart";
+
+const MICROSECOND = 1e3;
+const MILLISECOND = 1e6;
+const SECOND = 1e9;
+
+/** A timeline as one stepped line: what is in use after an event stays in use until the next. */
+export function curveData({ timeline }: Curve, label: string, colour: string, area: string): ChartData {
+  return {
+    x: timeline.ticks,
+    series: [{ label, values: timeline.live_bytes, colour, area }],
+  };
+}
+
+/** Index of the first moment at the peak; -1 for an empty timeline. */
+export function peakIndex(values: readonly Bytes[]): number {
+  let best = -1;
+  for (let n = 0; n < values.length; n++) {
+    if (best < 0 || values[n]! > values[best]!) {
+      best = n;
+    }
+  }
+  return best;
+}
+
+/** The moment at `index` in words. */
+export function describeMoment(timeline: Timeline, index: number, unit: Unit): Told {
+  return {
+    title: timeline.ops[timeline.op_index[index]!] ?? "",
+    where: timeline.unit === "op" ? `op ${timeline.ticks[index]!}` : formatTime(timeline.ticks[index]!),
+    figures: [
+      { label: "in use", bytes: timeline.live_bytes[index]!, text: formatBytes(timeline.live_bytes[index]!, unit) },
+    ],
+  };
+}
+
+/** Nanoseconds for people: `3.2 ms`, `1.07 s`. */
+export function formatTime(nanoseconds: number): string {
+  const [factor, unit] =
+    nanoseconds >= SECOND ? [SECOND, "s"] : nanoseconds >= MILLISECOND ? [MILLISECOND, "ms"] : [MICROSECOND, "µs"];
+  return `${Number((nanoseconds / factor).toPrecision(4))} ${unit}`;
+}
+
+/** Windows of steps as two stepped lines; a step reaches from its number to the next. */
+export function peaksData(
+  { windows }: DevicePeaks,
+  colours: { peak: string; current: string; area: string },
+): ChartData {
+  const x = windows.map((window) => window[0]);
+  const peak = windows.map((window) => window[2]);
+  const current = windows.map((window) => window[3]);
+  const last = windows.at(-1);
+  if (last) {
+    // The line needs an end for the last window to be as wide as its steps.
+    x.push(last[1] + 1);
+    peak.push(last[2]);
+    current.push(last[3]);
+  }
+  return {
+    x,
+    series: [
+      { label: "peak", values: peak, colour: colours.peak, area: colours.area },
+      { label: "in use after the step", values: current, colour: colours.current },
+    ],
+  };
+}
+
+/** The window at `index` in words. */
+export function describeWindow({ windows }: DevicePeaks, index: number, unit: Unit): Told {
+  const [first, last, peak, current] = windows[Math.min(index, windows.length - 1)]!;
+  return {
+    title: first === last ? `Step ${first}` : `Steps ${first} to ${last}`,
+    where: "",
+    figures: [
+      { label: "peak", bytes: peak, text: formatBytes(peak, unit) },
+      { label: "in use after", bytes: current, text: formatBytes(current, unit) },
+    ],
+  };
+}

@@ -1,0 +1,88 @@
+import { CATEGORIES, type Bytes, type Category, type DevicePeaks, type Outcome, type Overview } from "../model/types";
+import { deviceOf } from "./device";
+import { phaseLabel } from "./words";
+
+export interface Segment {
+  category: Category;
+  bytes: Bytes;
+}
+
+/** One phase as a bar. */
+export interface PhaseRow {
+  name: string;
+  label: string;
+  /** Predicted; null where only measurements exist. */
+  peak: Bytes | null;
+  segments: Segment[];
+  /** Lowest and highest possible peak; null where the order of execution changes nothing. */
+  range: [Bytes, Bytes] | null;
+  /** The op at which the predicted peak is reached. */
+  op: string;
+  outcome: Outcome | null;
+  measured: { bytes: Bytes; what: string } | null;
+}
+
+/** The phases of a run in the order in which it passes them, each with what was predicted and what was measured. */
+export function phaseRows(overview: Overview, peaks: readonly DevicePeaks[]): PhaseRow[] {
+  const { estimate, verdict } = overview;
+  const measured = measuredPhases(deviceOf(estimate, peaks));
+  const rows = (estimate?.phases ?? []).map((phase): PhaseRow => {
+    const [low, high] = phase.peak_range;
+    return {
+      name: phase.name,
+      label: phaseLabel(phase.name),
+      peak: phase.peak_bytes,
+      segments: segmentsOf(phase.categories),
+      range: low === high ? null : [low, high],
+      op: phase.peak_op,
+      outcome: verdict?.phases[phase.name]?.outcome ?? null,
+      measured: measured.get(phase.name) ?? null,
+    };
+  });
+  const told = new Set(rows.map((row) => row.name));
+  for (const [name, value] of measured) {
+    if (!told.has(name)) {
+      rows.push({
+        name,
+        label: name === "build" ? "Before the steps" : phaseLabel(name),
+        peak: null,
+        segments: [],
+        range: null,
+        op: "",
+        outcome: null,
+        measured: value,
+      });
+    }
+  }
+  return rows;
+}
+
+/** The categories that hold anything, in the order in which they are stacked everywhere. */
+export function segmentsOf(categories: Partial<Record<Category, Bytes>>): Segment[] {
+  return CATEGORIES.flatMap((category) => {
+    const bytes = categories[category];
+    return bytes ? [{ category, bytes }] : [];
+  });
+}
+
+function measuredPhases(device: DevicePeaks | undefined): Map<string, { bytes: Bytes; what: string }> {
+  const found = new Map<string, { bytes: Bytes; what: string }>();
+  if (!device) {
+    return found;
+  }
+  if (device.before_bytes !== null) {
+    found.set("build", { bytes: device.before_bytes, what: "before the first step" });
+  }
+  const [first, ...rest] = device.windows;
+  const aloneFirst = first !== undefined && first[1] === 0 ? first : undefined;
+  if (aloneFirst) {
+    found.set("first_step", { bytes: aloneFirst[2], what: "in the first step" });
+  }
+  const later = aloneFirst ? rest : device.windows;
+  const last = later.at(-1);
+  if (last !== undefined) {
+    const from = aloneFirst ? 1 : 0;
+    found.set("step", { bytes: Math.max(...later.map((window) => window[2])), what: `in steps ${from} to ${last[1]}` });
+  }
+  return found;
+}
