@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from tensorboard_plugin_memest.memory.errors import UsageError
+
 KIB = 2**10
 MIB = 2**20
 GIB = 2**30
@@ -45,13 +47,13 @@ def parse_bytes(size: int | str) -> int:
         match = _SIZE.fullmatch(size)
         factor = _FACTORS.get(match[2].lower()) if match else None
         if match is None or factor is None:
-            raise ValueError(
+            raise UsageError(
                 f"{size!r} is not a memory size. Give bytes as an integer, or a number with a unit: "
                 "'9.29GiB', '800 MiB' (binary) or '24GB' (decimal)."
             )
         number = int(Fraction(match[1].rstrip(".")) * factor)
     if number <= 0:
-        raise ValueError(f"A memory size must be positive, not {size!r}.")
+        raise UsageError(f"A memory size must be positive, not {size!r}.")
     return number
 
 

@@ -1,0 +1,25 @@
+"""The name people import: `import memest; memest.log_model(model)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorboard_plugin_memest
+from tensorboard_plugin_memest import __all__ as __all__
+
+if TYPE_CHECKING:
+    from tensorboard_plugin_memest import Estimate as Estimate
+    from tensorboard_plugin_memest import MemoryCallback as MemoryCallback
+    from tensorboard_plugin_memest import Verdict as Verdict
+    from tensorboard_plugin_memest import estimate as estimate
+    from tensorboard_plugin_memest import log_model as log_model
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(tensorboard_plugin_memest, name)
+    raise AttributeError(f"module 'memest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

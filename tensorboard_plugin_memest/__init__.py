@@ -1,0 +1,46 @@
+"""memest: why does my training run out of memory, and what do I change?
+
+The public names are loaded when they are first used: TensorBoard imports this package to find the plugin, and the
+plugin runs without TensorFlow.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensorboard_plugin_memest.api import log_model
+    from tensorboard_plugin_memest.estimate.model import estimate
+    from tensorboard_plugin_memest.measure.callback import MemoryCallback
+    from tensorboard_plugin_memest.memory.estimate import Estimate
+    from tensorboard_plugin_memest.memory.verdict import Verdict
+
+_HOMES = {
+    "Estimate": "tensorboard_plugin_memest.memory.estimate",
+    "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
+    "Verdict": "tensorboard_plugin_memest.memory.verdict",
+    "estimate": "tensorboard_plugin_memest.estimate.model",
+    "log_model": "tensorboard_plugin_memest.api",
+}
+
+__all__ = ["Estimate", "MemoryCallback", "Verdict", "estimate", "log_model"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("tensorflow", "keras"):
+            raise
+        raise ModuleNotFoundError(
+            f"memest.{name} needs TensorFlow >= 2.16 with Keras 3, and {error.name!r} is not installed. "
+            "Run: pip install tensorflow",
+            name=error.name,
+        ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,73 @@
+"""The functions that training scripts call: estimates, and estimates that are logged."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import keras
+
+from tensorboard_plugin_memest.estimate.model import estimate
+from tensorboard_plugin_memest.estimate.subject import checked_model, require_built
+from tensorboard_plugin_memest.log.logdir import resolve_logdir
+from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.units import parse_bytes
+
+
+def log_model(
+    model: keras.Model | Callable[[], keras.Model],
+    *,
+    batch_size: int | None = None,
+    logdir: str | os.PathLike[str] | None = None,
+    limit: int | str | None = None,
+    **as_for_estimate: Any,
+) -> Estimate | None:
+    """Estimates the training memory of `model` and writes it where TensorBoard's Memory tab finds it.
+
+    Nothing of the training changes: the model, its optimizer and all random states stay as they were. If memest itself
+    fails, it warns once and returns None, so that the training goes on.
+
+    Args:
+        model: a built or compiled Keras model, or a function without arguments that returns one.
+        batch_size: examples a step; None for the model's own fixed batch size, else 32, the default of `fit`.
+        logdir: the run's log directory; None for that of the current default `tf.summary` writer. Records go to its
+            subdirectory `memest`.
+        limit: memory of the device to judge by, bytes or text such as `"9.29GiB"`; None for the device's own.
+        **as_for_estimate: as for `memest.estimate`.
+
+    Returns:
+        The Estimate, in bytes; None if memest failed.
+
+    Raises:
+        ValueError: there is neither `logdir` nor a default writer, the model is not built, or an argument is wrong.
+        TypeError: `model` is no Keras model, or an argument is unknown.
+    """
+    inspect.signature(estimate).bind(model, batch_size=batch_size, **as_for_estimate)
+    directory = resolve_logdir(logdir)
+    limit_bytes = None if limit is None else parse_bytes(limit)
+    if isinstance(model, keras.Model) or not callable(model):
+        checked = checked_model(model, "The first argument of log_model")
+        if as_for_estimate.get("inputs") is None:
+            require_built(checked)
+    try:
+        made = estimate(model, batch_size=batch_size, **as_for_estimate)
+        if limit_bytes is not None:
+            made = replace(made, limit_bytes=limit_bytes)
+        with RunWriter(directory) as writer:
+            writer.write_estimate(made)
+    except UsageError:
+        raise
+    except Exception as error:
+        warnings.warn(
+            f"memest could not log this model ({type(error).__name__}: {error}); the training goes on without it.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return made

@@ -1,0 +1,140 @@
+"""TensorFlow's best-fit-with-coalescing (BFC) allocator, replayed without memory.
+
+Source of the rules: `bfc_allocator.cc` in TensorFlow (tsl/framework). Sizes round up to 256 bytes; the smallest free
+chunk that is large enough is taken, the lowest address among equals; it is split if it is at least twice the request
+or 128 MiB larger, else handed out whole; freed chunks join free neighbours of the same region; a pool that grows asks
+for regions that double from 2 MiB.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+
+ROUNDING = 256
+FIRST_REGION = 2 * 2**20
+LARGEST_UNSPLIT = 128 * 2**20
+
+GROWTH = "growth"
+PREALLOCATED = "preallocated"
+
+
+def rounded(size: int) -> int:
+    """`size` in bytes, up to the next multiple of 256; the allocator hands out no less than 256."""
+    return max(ROUNDING, (size + ROUNDING - 1) // ROUNDING * ROUNDING)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    address: int
+    size: int
+    used: bool
+    before: _Chunk | None
+    after: _Chunk | None
+
+
+class BfcAllocator:
+    """Answers requests as the allocator would, and counts.
+
+    Attributes:
+        in_use: bytes of all chunks handed out, whole; what `get_memory_info` calls current.
+        peak: the highest `in_use` since the last `reset_peak`.
+        reserved: bytes of all regions.
+    """
+
+    def __init__(self, pool: str = GROWTH, limit: int | None = None) -> None:
+        """A pool without any region yet.
+
+        Args:
+            pool: `"growth"` (regions double as needed) or `"preallocated"` (one region of `limit` bytes; without a
+                limit, one large enough for everything).
+            limit: bytes the pool may reserve; None for no limit.
+        """
+        self.in_use = 0
+        self.peak = 0
+        self.reserved = 0
+        self._limit = limit
+        self._next_region = FIRST_REGION if pool == GROWTH else (limit or 2**62)
+        self._bottom = 2**62  # address of the lowest region
+        self._free: list[tuple[int, int]] = []  # (size, address), sorted
+        self._chunks: dict[int, _Chunk] = {}  # by address
+
+    def allocate(self, size: int) -> tuple[int, int]:
+        """Takes a chunk for `size` bytes.
+
+        Returns:
+            (address, bytes of the chunk).
+
+        Raises:
+            MemoryError: the limit leaves no room.
+        """
+        need = rounded(size)
+        position = bisect.bisect_left(self._free, (need, 0))
+        if position == len(self._free):
+            self._extend(need)
+            position = bisect.bisect_left(self._free, (need, 0))
+        _, address = self._free.pop(position)
+        chunk = self._chunks[address]
+        if chunk.size >= 2 * need or chunk.size - need >= LARGEST_UNSPLIT:
+            self._split(chunk, need)
+        chunk.used = True
+        self.in_use += chunk.size
+        self.peak = max(self.peak, self.in_use)
+        return address, chunk.size
+
+    def free(self, address: int) -> None:
+        """Gives the chunk at `address` back."""
+        chunk = self._chunks[address]
+        self.in_use -= chunk.size
+        chunk.used = False
+        if chunk.after is not None and not chunk.after.used:
+            self._forget_free(chunk.after)
+            self._join(chunk, chunk.after)
+        if chunk.before is not None and not chunk.before.used:
+            chunk = chunk.before
+            self._forget_free(chunk)
+            assert chunk.after is not None
+            self._join(chunk, chunk.after)
+        bisect.insort(self._free, (chunk.size, chunk.address))
+
+    def reset_peak(self) -> None:
+        """Starts a new peak at what is in use now, as `reset_memory_stats` does."""
+        self.peak = self.in_use
+
+    def _extend(self, need: int) -> None:
+        available = None if self._limit is None else self._limit - self.reserved
+        if available is not None and need > available:
+            raise MemoryError(f"{need} bytes do not fit: {available} of {self._limit} are left to reserve.")
+        grown = False
+        while need > self._next_region:
+            self._next_region *= 2
+            grown = True
+        size = self._next_region if available is None else min(self._next_region, available)
+        if not grown:
+            self._next_region *= 2
+        # Each region is a mapping of its own. Linux places mappings downwards, which decides between equal chunks;
+        # the gap keeps chunks of neighbouring regions from joining.
+        self._bottom -= size + ROUNDING
+        address = self._bottom
+        self.reserved += size
+        self._chunks[address] = _Chunk(address, size, False, None, None)
+        bisect.insort(self._free, (size, address))
+
+    def _split(self, chunk: _Chunk, size: int) -> None:
+        rest = _Chunk(chunk.address + size, chunk.size - size, False, chunk, chunk.after)
+        if chunk.after is not None:
+            chunk.after.before = rest
+        chunk.after = rest
+        chunk.size = size
+        self._chunks[rest.address] = rest
+        bisect.insort(self._free, (rest.size, rest.address))
+
+    def _join(self, first: _Chunk, second: _Chunk) -> None:
+        first.size += second.size
+        first.after = second.after
+        if second.after is not None:
+            second.after.before = first
+        del self._chunks[second.address]
+
+    def _forget_free(self, chunk: _Chunk) -> None:
+        del self._free[bisect.bisect_left(self._free, (chunk.size, chunk.address))]

@@ -1,0 +1,66 @@
+"""The device a run would train on: its kind, its allocator's pool, its limit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import tensorflow as tf
+from tensorflow.python.client import device_lib
+
+from tensorboard_plugin_memest.estimate.allocator import GROWTH, PREALLOCATED
+from tensorboard_plugin_memest.memory.errors import UsageError
+
+CPU = "CPU"
+GPU = "GPU"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device to estimate for.
+
+    Attributes:
+        kind: `"CPU"` or `"GPU"`.
+        pool: `"growth"` or `"preallocated"`.
+        limit_bytes: what its allocator may use; None when unknown.
+    """
+
+    kind: str
+    pool: str
+    limit_bytes: int | None
+
+
+def training_device(kind: str | None = None) -> Device:
+    """The device of this process that training would use, or a device of the kind named.
+
+    Args:
+        kind: `"CPU"`, `"GPU"`, or None for the first GPU that TensorFlow sees, else the CPU.
+
+    Raises:
+        ValueError: `kind` is something else.
+    """
+    if kind is not None and (not isinstance(kind, str) or kind.upper() not in (CPU, GPU)):
+        raise UsageError(f"device must be 'CPU', 'GPU' or None (the device this process would train on), not {kind!r}.")
+    gpus = tf.config.list_physical_devices("GPU")
+    chosen = kind.upper() if kind else (GPU if gpus else CPU)
+    if chosen == CPU:
+        return Device(CPU, GROWTH, _cpu_limit())
+    grows = bool(gpus) and tf.config.experimental.get_memory_growth(gpus[0])
+    return Device(GPU, GROWTH if grows else PREALLOCATED, _gpu_limit() if gpus else None)
+
+
+def _cpu_limit() -> int | None:
+    # The host's memory is no such limit: it is shared with everything else that runs.
+    if os.environ.get("TF_CPU_ALLOCATOR_USE_BFC", "").lower() not in ("1", "true"):
+        return None
+    try:
+        return int(os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"]) * 2**20
+    except (KeyError, ValueError):
+        return None
+
+
+def _gpu_limit() -> int | None:
+    for device in device_lib.list_local_devices():
+        if device.device_type == GPU:
+            return int(device.memory_limit)
+    return None

@@ -1,0 +1,117 @@
+"""What an eager Python function would allocate and free, found without running it.
+
+The function is traced in a scratch graph, where its tensors are symbolic but held by the same Python references as
+eager ones would be: when nobody but the graph refers to a tensor any more, eager TensorFlow would have freed it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from tensorboard_plugin_memest.estimate.variables import size_in_bytes
+
+# Ops whose eager output is the input's memory.
+_SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient"}
+
+
+@dataclass(frozen=True)
+class Made:
+    """A tensor that an op made: its op's type, shape, dtype and bytes."""
+
+    op: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+
+
+@dataclass
+class EagerRun:
+    """Tensors that come and go, in order.
+
+    Attributes:
+        steps: (number of a tensor, whether it is made (True) or freed (False)).
+        made: the tensors by number.
+        result: number of the tensor that the function returned; None if it made none of its own.
+        shape: shape of the result.
+        dtype: dtype of the result.
+    """
+
+    steps: list[tuple[int, bool]] = field(default_factory=list)
+    made: list[Made] = field(default_factory=list)
+    result: int | None = None
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+
+
+def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
+    """What `function`, which returns one tensor, would do to memory if it ran eagerly.
+
+    Raises:
+        ValueError: the shape of the result is not known.
+    """
+    graph = _Scratch()
+    with graph.as_default():
+        result = function()
+        if not tf.is_tensor(result):
+            result = tf.convert_to_tensor(result)
+    graph.sweep()
+    run = graph.run_so_far
+    if not result.shape.is_fully_defined():
+        raise ValueError(f"{function!r} makes a tensor of the unknown shape {result.shape}.")
+    run.result = graph.number_of(result)
+    run.shape = tuple(result.shape)
+    run.dtype = result.dtype.name
+    return run
+
+
+class _Scratch(tf.Graph):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.run_so_far = EagerRun()
+        self._alive: dict[int, tuple[Any, int]] = {}  # id of a tensor: the tensor, references when nobody holds it
+        self._numbers: dict[int, int] = {}  # id of a tensor: number of its memory
+        self._holders: dict[int, int] = {}  # number: how many live tensors share it
+
+    def _create_op_internal(self, *args: Any, **kwargs: Any) -> Any:
+        self.sweep()
+        op = super()._create_op_internal(*args, **kwargs)
+        self._record(op)
+        return op
+
+    def number_of(self, tensor: Any) -> int | None:
+        return self._numbers.get(id(tensor))
+
+    def sweep(self) -> None:
+        """Notes what nobody refers to any more."""
+        for key in list(self._alive):
+            tensor, unheld = self._alive[key]
+            # The counted references include this loop's own one.
+            if sys.getrefcount(tensor) <= unheld:
+                del self._alive[key]
+                number = self._numbers[key]
+                self._holders[number] -= 1
+                if self._holders[number] == 0:
+                    self.run_so_far.steps.append((number, False))
+
+    def _record(self, op: Any) -> None:
+        shared = self._numbers.get(id(op.inputs[0])) if op.type in _SHARING and op.inputs else None
+        for tensor in op.outputs:
+            if not tensor.shape.is_fully_defined():
+                continue
+            size = size_in_bytes(tensor.shape, tensor.dtype)
+            if size == 0:
+                continue
+            number = shared
+            if number is None:
+                number = len(self.run_so_far.made)
+                self.run_so_far.made.append(Made(op.type, tuple(tensor.shape), tensor.dtype.name, size))
+                self.run_so_far.steps.append((number, True))
+            self._numbers[id(tensor)] = number
+            self._holders[number] = self._holders.get(number, 0) + 1
+            # Nobody has seen the tensor yet: apart from the graph, the list of outputs stands where sweep's entry will.
+            self._alive[id(tensor)] = (tensor, sys.getrefcount(tensor))

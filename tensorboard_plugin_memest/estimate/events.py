@@ -1,0 +1,43 @@
+"""What happens to device memory, one event after another: the common tongue of execution and allocator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.estimate.tag import Tag
+
+ALLOCATE = "allocate"
+FREE = "free"
+RELABEL = "relabel"
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """A piece of device memory.
+
+    Attributes:
+        bytes: bytes asked for.
+        references: how many still need it: readers, and the variable whose value it is.
+        is_variable: whether it is a variable's value.
+    """
+
+    bytes: int
+    references: int = 0
+    is_variable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A buffer is allocated, freed, or from now on holds something else.
+
+    Attributes:
+        kind: ALLOCATE, FREE or RELABEL.
+        buffer: the buffer.
+        op: name of the op that is running.
+        tag: what the buffer holds from now on; None when it is freed.
+    """
+
+    kind: str
+    buffer: Buffer
+    op: str
+    tag: Tag | None = None

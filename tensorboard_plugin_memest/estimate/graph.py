@@ -1,0 +1,152 @@
+"""The graph that TensorFlow would really run, as plain nodes with shapes and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2, node_def_pb2
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.framework import func_graph as tf_func_graph
+from tensorflow.python.framework import meta_graph
+from tensorflow.python.grappler import tf_optimizer
+
+from tensorboard_plugin_memest.estimate.variables import Variable, size_in_bytes
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a node: shape (None when it is not known before the run), dtype and bytes (0 when unknown)."""
+
+    shape: tuple[int, ...] | None
+    dtype: str
+    bytes: int
+
+
+@dataclass
+class Node:
+    """One op of the optimized graph.
+
+    Attributes:
+        name: its name.
+        op: its type.
+        inputs: (index of the producing node, output of it) of each data input.
+        control_inputs: indices of nodes that have to run before.
+        outputs: what it makes.
+        attributes: the NodeDef's attributes.
+        function: what the graph of a called function (while body, branch) holds, by attribute name.
+    """
+
+    name: str
+    op: str
+    inputs: list[tuple[int, int]]
+    control_inputs: list[int]
+    outputs: list[Output]
+    attributes: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass
+class StepGraph:
+    """Nodes of one step in the order in which TensorFlow's graph holds them.
+
+    Attributes:
+        nodes: all nodes; inputs refer to them by index.
+        variable_of: index of a node that is a variable's handle, to the variable.
+        fetches: (node, output) of what the step returns.
+        unknown: names of nodes with an output of unknown size.
+    """
+
+    nodes: list[Node]
+    variable_of: dict[int, Variable]
+    fetches: list[tuple[int, int]]
+    unknown: list[str]
+
+
+def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variable], device: str) -> StepGraph:
+    """What Grappler makes of a traced function, with every static shape restored.
+
+    Args:
+        graph: a traced function.
+        handles: name of a placeholder for a captured variable, to the variable.
+        device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
+    """
+    definition = graph.as_graph_def()
+    for node in definition.node:
+        # Grappler fuses only what it knows to be placed on a device whose kernels can.
+        node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
+        if node.name in handles:
+            _make_handle(node, handles[node.name])
+    with tf.Graph().as_default() as imported:
+        tf.import_graph_def(definition, name="")
+    meta = meta_graph.create_meta_graph_def(graph=imported)
+    fetched = [output.name for output in graph.outputs]
+    kept = sorted({_tensor_name(name) for name in fetched} | {op.name for op in graph.control_outputs})
+    meta.collection_def["train_op"].node_list.value.extend(kept)
+    config = config_pb2.ConfigProto()
+    # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
+    config.graph_options.rewrite_options.min_graph_nodes = -1
+    optimized = tf_optimizer.OptimizeGraph(config, meta)
+    return _read(optimized, handles, fetched)
+
+
+def _tensor_name(name: str) -> str:
+    return name.rpartition(":")[0] or name
+
+
+def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
+    # A captured variable is a placeholder of unknown shape; as a handle op it gives its readers their shapes.
+    node.op = "VarHandleOp"
+    node.attr.clear()
+    node.attr["dtype"].type = tf.as_dtype(variable.dtype).as_datatype_enum
+    node.attr["shape"].shape.CopyFrom(tf.TensorShape(variable.shape).as_proto())
+    node.attr["shared_name"].s = node.name.encode()
+
+
+def _read(definition: graph_pb2.GraphDef, handles: Mapping[str, Variable], fetched: Sequence[str]) -> StepGraph:
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(definition, name="")
+    index = {node.name: position for position, node in enumerate(definition.node)}
+    nodes: list[Node] = []
+    unknown: list[str] = []
+    for node in definition.node:
+        outputs = [_output(tensor) for tensor in graph.get_operation_by_name(node.name).outputs]
+        if any(output.shape is None and output.dtype not in ("resource", "variant", "string") for output in outputs):
+            unknown.append(node.name)
+        data = [name for name in node.input if not name.startswith("^")]
+        nodes.append(
+            Node(
+                name=node.name,
+                op=node.op,
+                inputs=[_source(name, index) for name in data],
+                control_inputs=[index[name[1:]] for name in node.input if name.startswith("^")],
+                outputs=outputs,
+                attributes=node.attr,
+            )
+        )
+    return StepGraph(
+        nodes=nodes,
+        variable_of={index[name]: variable for name, variable in handles.items() if name in index},
+        fetches=[_source(name, index) for name in fetched],
+        unknown=unknown,
+    )
+
+
+def _source(name: str, index: Mapping[str, int]) -> tuple[int, int]:
+    node, _, output = name.partition(":")
+    return index[node], int(output or 0)
+
+
+def _output(tensor: tf.Tensor) -> Output:
+    dtype = tensor.dtype.name
+    if not tensor.shape.is_fully_defined():
+        return Output(None, dtype, 0)
+    shape = tuple(tensor.shape)
+    return Output(shape, dtype, size_in_bytes(shape, tensor.dtype.base_dtype))
+
+
+def constant_value(node: Node) -> np.ndarray | None:
+    """The value of a Const node."""
+    return tf.make_ndarray(node.attributes["value"].tensor) if node.op == "Const" else None

@@ -1,0 +1,182 @@
+"""The phases of a run, from the first variable to a steady step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.estimate.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimate.attribution import BACKWARD, FORWARD, UPDATE, Attribution
+from tensorboard_plugin_memest.estimate.device import GPU, Device
+from tensorboard_plugin_memest.estimate.eager import EagerRun
+from tensorboard_plugin_memest.estimate.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimate.execution import Execution, VariableStore
+from tensorboard_plugin_memest.estimate.graph import StepGraph
+from tensorboard_plugin_memest.estimate.order import InlineOrder, Order, PoolOrder
+from tensorboard_plugin_memest.estimate.replay import Memory, Played, resident_bytes
+from tensorboard_plugin_memest.estimate.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimate.variables import Variable
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.estimate import Phase
+
+# Later steps are not all alike: where an update copies a variable, its memory changes places from step to step.
+STEADY_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Birth:
+    """A variable and what computing its first value does to memory."""
+
+    variable: Variable
+    run: EagerRun
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that happens in a run, before memory is laid out.
+
+    Attributes:
+        built: the variables that building and compiling the model creates, in order; None when that is not known.
+        slots: the variables that the first step creates, in order.
+        others: variables that exist besides, with no known birth.
+        graph: one step.
+        attribution: whose each of its tensors is.
+    """
+
+    built: Sequence[Birth] | None
+    slots: Sequence[Birth]
+    others: Sequence[Variable]
+    graph: StepGraph
+    attribution: Attribution
+
+
+def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
+    """The phases of `run` on `device`, in order, and the bytes of all variables.
+
+    A step is played in the order that is most likely on the device, and its range of peaks comes from the others that
+    can happen.
+    """
+    orders = _orders(run.graph, device)
+    plays = [_play(run, device, order) for order in orders]
+    chosen = plays[0]
+    phases = {}
+    for name in chosen.played:
+        played = chosen.played[name]
+        peaks = [other.played[name].peak_bytes for other in plays]
+        peaks += [peak for other in plays for peak in other.further] if name == "step" else []
+        phases[name] = Phase(
+            name=name,
+            peak_bytes=played.peak_bytes,
+            requested_peak_bytes=played.requested_peak_bytes,
+            peak_without_scratch_bytes=played.peak_bytes,
+            peak_range=(min(peaks), max(peaks)),
+            peak_op=played.peak_op,
+            live_at_peak=played.live_at_peak,
+            timeline=played.timeline,
+        )
+    return phases, chosen.resident_bytes
+
+
+@dataclass(frozen=True)
+class _Play:
+    played: dict[str, Played]
+    further: list[int]
+    resident_bytes: int
+
+
+def _orders(graph: StepGraph, device: Device) -> list[Callable[[], Order]]:
+    def pool() -> Order:
+        return PoolOrder(lambda index: graph.nodes[index].op)
+
+    return [InlineOrder, pool] if device.kind == GPU else [pool, InlineOrder]
+
+
+def _play(run: Run, device: Device, order: Callable[[], Order]) -> _Play:
+    memory = Memory(BfcAllocator(device.pool))
+    store = VariableStore()
+    played = {}
+    if run.built is not None:
+        played["build"] = memory.play(_births(run.built, store))
+    for variable in run.others:
+        memory.play(_existing(variable, store))
+    constants, constant_events = _constants(run)
+    first = [*_births(run.slots, store), *constant_events]
+    offset = len(first)
+    events, spans = _step(run, order, store, constants, offset)
+    played["first_step"] = memory.play([*first, *events], spans)
+    steps = []
+    for _ in range(STEADY_STEPS):
+        events, spans = _step(run, order, store, constants, 0)
+        steps.append(memory.play(events, spans))
+    played["step"] = max(steps, key=lambda step: step.peak_bytes)
+    return _Play(played, [step.peak_bytes for step in steps], resident_bytes(list(store.buffers.values())))
+
+
+def _births(births: Iterable[Birth], store: VariableStore) -> list[Event]:
+    events: list[Event] = []
+    for birth in births:
+        variable, run = birth.variable, birth.run
+        buffers = [Buffer(made.bytes) for made in run.made]
+        tags = [
+            Tag(
+                variable.layer,
+                f"{variable.name} initializer/{made.op}",
+                Category.TEMPORARIES,
+                "initializer temporary",
+                variable.weight,
+                made.shape,
+                made.dtype,
+            )
+            for made in run.made
+        ]
+        for number, is_made in run.steps:
+            tag = tags[number]
+            events.append(Event(ALLOCATE if is_made else FREE, buffers[number], tag.name, tag if is_made else None))
+        if run.result is None:
+            events += _existing(variable, store)
+            continue
+        kept = buffers[run.result]
+        # The variable takes over the memory of its first value.
+        kept.references, kept.is_variable = 1, True
+        store.buffers[variable] = kept
+        events.append(Event(RELABEL, kept, f"{variable.name} initializer", variable_tag(variable)))
+    return events
+
+
+def _existing(variable: Variable, store: VariableStore) -> list[Event]:
+    buffer = Buffer(variable.bytes, references=1, is_variable=True)
+    store.buffers[variable] = buffer
+    return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
+
+
+def _constants(run: Run) -> tuple[dict[int, Buffer], list[Event]]:
+    """The graph's constants, which the executor's kernels hold as long as the function lives."""
+    buffers: dict[int, Buffer] = {}
+    events = []
+    for index, node in enumerate(run.graph.nodes):
+        if node.op == "Const" and node.outputs[0].bytes:
+            buffers[index] = Buffer(node.outputs[0].bytes, references=1)
+            events.append(Event(ALLOCATE, buffers[index], node.name, run.attribution.tags[index][0]))
+    return buffers, events
+
+
+def _step(
+    run: Run, order: Callable[[], Order], store: VariableStore, constants: dict[int, Buffer], offset: int
+) -> tuple[list[Event], list[tuple[str, int, int]]]:
+    execution = Execution(run.graph, run.attribution.tags, order(), store, constants)
+    events = execution.run()
+    parts = {node.name: part for node, part in zip(run.graph.nodes, run.attribution.parts, strict=True)}
+    return events, _spans([parts[event.op] for event in events], offset)
+
+
+def _spans(parts: Sequence[str], offset: int) -> list[tuple[str, int, int]]:
+    """Where the parts of a step lie: forward until the backward pass begins, update from its first op on."""
+    spans = []
+    backward = next((n for n, part in enumerate(parts) if part == BACKWARD), len(parts))
+    if backward:
+        spans.append((FORWARD, offset, offset + backward))
+    for part in (BACKWARD, UPDATE):
+        positions = [n for n, found in enumerate(parts) if found == part]
+        if positions:
+            spans.append((part, offset + positions[0], offset + positions[-1] + 1))
+    return spans

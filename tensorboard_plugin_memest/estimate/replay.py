@@ -1,0 +1,126 @@
+"""Events and an allocator make a phase: its curve, its peak, and what is alive there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.estimate.allocator import BfcAllocator, rounded
+from tensorboard_plugin_memest.estimate.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimate.tag import Tag
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+
+
+@dataclass(frozen=True)
+class Held:
+    """A buffer's chunk: where it is, how many bytes it has, and what it holds."""
+
+    address: int
+    bytes: int
+    tag: Tag
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one stretch of events did.
+
+    Attributes:
+        peak_bytes: highest bytes in use, chunks counted whole.
+        requested_peak_bytes: highest sum of what was asked for.
+        peak_op: the op at which the peak was reached first.
+        live_at_peak: everything alive then, largest first.
+        timeline: bytes in use after each event that changed them.
+    """
+
+    peak_bytes: int
+    requested_peak_bytes: int
+    peak_op: str
+    live_at_peak: tuple[Item, ...]
+    timeline: Timeline
+
+
+class Memory:
+    """A device's memory through the phases of a run; what one phase leaves behind, the next begins with."""
+
+    def __init__(self, allocator: BfcAllocator) -> None:
+        self._allocator = allocator
+        self._held: dict[Buffer, Held] = {}
+        self._requested = 0
+
+    @property
+    def in_use(self) -> int:
+        """Bytes in use now."""
+        return self._allocator.in_use
+
+    def peak_of(self, events: Sequence[Event]) -> int:
+        """Plays `events` and returns the peak in bytes only."""
+        peak = self.in_use
+        for event in events:
+            self._apply(event)
+            peak = max(peak, self.in_use)
+        return peak
+
+    def play(self, events: Sequence[Event], spans: Sequence[tuple[str, int, int]] = ()) -> Played:
+        """Plays `events`.
+
+        Args:
+            events: what happens.
+            spans: (name, first event, event after the last) of stretches worth naming.
+        """
+        before = dict(self._held)
+        ticks, live, ops = [0], [self.in_use], [0]
+        op_numbers = {"(start)": 0}
+        peak, peak_event, peak_op, requested_peak = self.in_use, -1, "(start)", self._requested
+        sizes: list[int] = []
+        for number, event in enumerate(events):
+            self._apply(event)
+            sizes.append(self._held[event.buffer].bytes if event.kind == ALLOCATE else 0)
+            requested_peak = max(requested_peak, self._requested)
+            if self.in_use > peak:
+                peak, peak_event, peak_op = self.in_use, number, event.op
+            if self.in_use != live[-1]:
+                ticks.append(number + 1)
+                live.append(self.in_use)
+                ops.append(op_numbers.setdefault(event.op, len(op_numbers)))
+        return Played(
+            peak_bytes=peak,
+            requested_peak_bytes=requested_peak,
+            peak_op=peak_op,
+            live_at_peak=_live(before, events[: peak_event + 1], sizes),
+            timeline=Timeline("op", ticks, live, ops, list(op_numbers), [Span(*span) for span in spans]),
+        )
+
+    def _apply(self, event: Event) -> None:
+        if event.kind == FREE:
+            held = self._held.pop(event.buffer)
+            self._allocator.free(held.address)
+            self._requested -= event.buffer.bytes
+            return
+        assert event.tag is not None
+        if event.kind == ALLOCATE:
+            address, size = self._allocator.allocate(event.buffer.bytes)
+            self._requested += event.buffer.bytes
+        else:
+            address, size = self._held[event.buffer].address, self._held[event.buffer].bytes
+        self._held[event.buffer] = Held(address, size, event.tag)
+
+
+def _live(before: dict[Buffer, Held], events: Sequence[Event], sizes: Sequence[int]) -> tuple[Item, ...]:
+    live = {buffer: (held.tag, held.bytes) for buffer, held in before.items()}
+    for event, size in zip(events, sizes, strict=False):
+        if event.kind == FREE:
+            del live[event.buffer]
+        elif event.kind == ALLOCATE:
+            assert event.tag is not None
+            live[event.buffer] = (event.tag, size)
+        else:
+            assert event.tag is not None
+            live[event.buffer] = (event.tag, live[event.buffer][1])
+    items = [tag.item(buffer.bytes, size) for buffer, (tag, size) in live.items()]
+    return tuple(sorted(items, key=lambda item: (-item.bytes, item.name)))
+
+
+def resident_bytes(buffers: Sequence[Buffer]) -> int:
+    """Bytes of `buffers` with the allocator's rounding, slack of unsplit chunks left out."""
+    return sum(rounded(buffer.bytes) for buffer in buffers)

@@ -1,0 +1,111 @@
+"""Where each op's outputs come from: memory of their own, or an input's.
+
+Source of the rules: the kernels in `tensorflow/core/kernels` (`forward_input_or_allocate_output`, `set_output(i, input)`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.estimate.graph import Node, Output
+
+# The output is the input's buffer under another shape.
+_ALIASES = {
+    "Identity",
+    "StopGradient",
+    "PreventGradient",
+    "Reshape",
+    "Squeeze",
+    "ExpandDims",
+    "CheckNumerics",
+    "EnsureShape",
+    "PlaceholderWithDefault",
+    "Bitcast",
+}
+
+# The output is the input itself where the op has nothing to do: same element count and type.
+_ALIASES_IF_UNCHANGED = {
+    "Cast",
+    "Pad",
+    "PadV2",
+    "Tile",
+    "BroadcastTo",
+    "Sum",
+    "Mean",
+    "Max",
+    "Min",
+    "Prod",
+    "Transpose",
+}
+
+_UNARY = {
+    "Abs", "Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan", "Asin",
+    "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Tanh", "Sigmoid", "Erf", "Erfc", "Erfinv", "Lgamma",
+    "Digamma", "Reciprocal", "Inv", "Floor", "Ceil", "Round", "Rint", "Relu", "Relu6", "LeakyRelu", "Elu", "Selu",
+    "Softplus", "Softsign", "Softmax", "LogSoftmax", "LogicalNot", "BiasAdd", "ClipByValue", "Conj", "OnesLike",
+    "ZerosLike", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGradV3", "Invert",
+}  # fmt: skip
+
+_BINARY = {
+    "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "FloorDiv", "TruncateDiv", "DivNoNan", "MulNoNan", "Xdivy", "Xlogy",
+    "Xlog1py", "Maximum", "Minimum", "Pow", "SquaredDifference", "Mod", "FloorMod", "TruncateMod", "Atan2",
+    "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "ReluGrad", "Relu6Grad",
+    "LeakyReluGrad", "EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad", "TanhGrad", "SigmoidGrad", "SqrtGrad",
+    "RsqrtGrad", "ReciprocalGrad", "InvGrad", "NextAfter", "Betainc", "Igamma", "Igammac",
+}  # fmt: skip
+
+# The logits' buffer may become the gradient, the second output.
+_CROSS_ENTROPY = {"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where one output comes from.
+
+    Attributes:
+        alias_of: index of the input whose buffer it is, whoever else reads that; None if it is not.
+        reuses: indices of inputs whose buffer it takes over if nobody else needs it any more, in order of preference.
+    """
+
+    alias_of: int | None = None
+    reuses: tuple[int, ...] = ()
+
+
+OWN = Source()
+
+
+def source_of(node: Node, output: int, inputs: list[Output]) -> Source:
+    """Where output number `output` of `node` comes from, given what its inputs are."""
+    op = node.op.removeprefix("_Mkl").removeprefix("Native") if node.op.startswith("_Mkl") else node.op
+    if op == "IdentityN":
+        return Source(alias_of=output)
+    if op in _ALIASES and output == 0:
+        return Source(alias_of=0)
+    if op in _ALIASES_IF_UNCHANGED and output == 0 and _unchanged(node, inputs):
+        return Source(alias_of=0)
+    if op in _UNARY and output == 0:
+        return Source(reuses=(0,))
+    if op in _BINARY and output == 0:
+        return Source(reuses=(0, 1))
+    if op in ("Select", "SelectV2"):
+        return Source(reuses=(1, 2))
+    if op == "AddN":
+        return Source(reuses=tuple(range(len(inputs))))
+    if op in _CROSS_ENTROPY and output == 1:
+        return Source(reuses=(0,))
+    return OWN
+
+
+def can_take_over(taken: Output, wanted: Output) -> bool:
+    """Whether an input's buffer is fit to be an output: the same type and number of elements."""
+    return taken.dtype == wanted.dtype and taken.bytes == wanted.bytes and wanted.shape is not None
+
+
+def _unchanged(node: Node, inputs: list[Output]) -> bool:
+    made, given = node.outputs[0], inputs[0]
+    if made.dtype != given.dtype or made.shape is None or made.bytes != given.bytes:
+        return False
+    if node.op == "Transpose":
+        # Only dimensions of size 1 moved, so the order of the elements is the same.
+        return given.shape is not None and [n for n in made.shape if n != 1] == [n for n in given.shape if n != 1]
+    return True
