@@ -1,4 +1,4 @@
-import { defineConfig } from "vitest/config";
+import { defineConfig } from "vite";
 
 // TensorBoard imports one module and calls its `render()`: everything is in that file, styles included, because the
 // plugin serves no other and the page's Content-Security-Policy allows no other origin.
@@ -13,5 +13,4 @@ export default defineConfig({
       output: { format: "es", entryFileNames: "index.js", codeSplitting: false },
     },
   },
-  test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },
 });
