@@ -123,8 +123,8 @@ class _Given:
 def _check_mode(jit_compile: bool | None, run_eagerly: bool) -> None:
     if jit_compile not in (None, False):
         raise UsageError(
-            f"jit_compile={jit_compile!r}: this release of memest estimates graph mode only. Pass jit_compile=False for "
-            "the graph-mode estimate; XLA usually needs less for the optimizer's update, and its own temporaries besides."
+            f"jit_compile={jit_compile!r}: this release of memest estimates graph mode only. Pass jit_compile=False "
+            "for the graph-mode estimate; XLA usually needs less for the optimizer's update."
         )
     if run_eagerly is not False:
         raise UsageError(f"run_eagerly={run_eagerly!r}: this release of memest estimates graph mode only; pass False.")

@@ -13,9 +13,9 @@ from typing import Protocol
 
 # Kernels that say of themselves that they are not expensive (`IsExpensive` in their sources).
 INEXPENSIVE = {
-    "_Arg", "_Retval", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Reshape", "Shape", "ShapeN", "Size", 
-    "Rank", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "VarHandleOp", "Merge", "Switch", "Enter", "Exit",
-    "NextIteration", "LoopCond", "ConcatOffset", "TensorListReserve", "TensorListGetItem",
+    "_Arg", "_Retval", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Reshape", "Shape", "ShapeN", "Size",
+    "Rank", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "VarHandleOp", "Merge", "Switch", "Enter",
+    "Exit", "NextIteration", "LoopCond", "ConcatOffset", "TensorListReserve", "TensorListGetItem",
 }  # fmt: skip
 
 

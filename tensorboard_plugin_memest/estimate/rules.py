@@ -1,6 +1,7 @@
 """Where each op's outputs come from: memory of their own, or an input's.
 
-Source of the rules: the kernels in `tensorflow/core/kernels` (`forward_input_or_allocate_output`, `set_output(i, input)`).
+Source of the rules: the kernels in `tensorflow/core/kernels` (`forward_input_or_allocate_output`,
+`set_output(i, input)`).
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _UNARY = {
 _BINARY = {
     "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "FloorDiv", "TruncateDiv", "DivNoNan", "MulNoNan", "Xdivy", "Xlogy",
     "Xlog1py", "Maximum", "Minimum", "Pow", "SquaredDifference", "Mod", "FloorMod", "TruncateMod", "Atan2",
-    "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "ReluGrad", "Relu6Grad",
-    "LeakyReluGrad", "EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad", "TanhGrad", "SigmoidGrad", "SqrtGrad",
-    "RsqrtGrad", "ReciprocalGrad", "InvGrad", "NextAfter", "Betainc", "Igamma", "Igammac",
+    "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "ReluGrad",
+    "Relu6Grad", "LeakyReluGrad", "EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad", "TanhGrad", "SigmoidGrad",
+    "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "NextAfter", "Betainc", "Igamma", "Igammac",
 }  # fmt: skip
 
 # The logits' buffer may become the gradient, the second output.

@@ -91,8 +91,8 @@ def input_specs(model: keras.Model, batch_size: int, inputs: Any) -> Any:
         shape = next(iter(shapes.values())) if shapes and len(shapes) == 1 else None
         if not _is_shape(shape):
             raise UsageError(
-                f"The model {model.name!r} ({type(model).__name__}) does not say what its inputs are. Pass inputs= as the "
-                "model takes them, for example inputs=tf.TensorSpec((None, 28, 28, 1), 'float32')."
+                f"The model {model.name!r} ({type(model).__name__}) does not say what its inputs are. Pass inputs= as "
+                "the model takes them, for example inputs=tf.TensorSpec((None, 28, 28, 1), 'float32')."
             )
         return _concrete(tf.TensorSpec(shape, model.input_dtype), batch_size, "inputs")
     return keras.tree.map_structure(lambda tensor: _concrete(tensor, batch_size, "input"), _input_structure(model))

@@ -177,7 +177,7 @@ def trace_step(model: keras.Model, batch: Batch, paths: LayerPaths) -> Trace:
             data = resource_variable_ops.get_eager_safe_handle_data(external)
             if not data.is_set or len(data.shape_and_type) != 1:
                 assumptions.append(
-                    f"The step uses the resource {internal.op.name!r}, which is no variable (a lookup table or the like); "
+                    f"The resource {internal.op.name!r} is no variable (a lookup table or the like); "
                     "its memory was not counted."
                 )
                 continue
