@@ -85,7 +85,8 @@ def decode(kind: Kind, payload: bytes) -> Record:
         check_format("record", data.pop("format"))
         return _DICT_RECORDS[kind].from_dict(data)
     except (zlib.error, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"Its {len(payload)} bytes are no {kind} that memest wrote ({error!r}).") from error
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"Its {len(payload)} bytes are no {kind} that memest wrote ({what}).") from error
 
 
 def _checked(estimate: Estimate) -> Estimate:

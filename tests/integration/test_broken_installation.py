@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-import tensorboard_plugin_memest.plugin
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.plugin import unbuilt
+from tests.installation import copy_without_frontend, tensorboard_of
 from tests.integration.http import ask, get, is_active, wait_for
 from tests.samples import sample_estimate
-from tests.server import tensorboard_process
-
-PACKAGE = Path(tensorboard_plugin_memest.plugin.__file__).parents[1]
-# The command and not `python -m`, which would find the package in the working directory first.
-TENSORBOARD = str(Path(sys.executable).with_name("tensorboard"))
 
 LOADERS = {"fast": (), "slow": ("--load_fast=false",)}
 
@@ -35,22 +28,9 @@ def logdir(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def installation(tmp_path) -> Path:
-    """A copy of the package without its frontend, in a folder of its own that can come before the installed one."""
-    place = tmp_path / "site"
-    shutil.copytree(PACKAGE, place / PACKAGE.name, ignore=shutil.ignore_patterns("static", "__pycache__"))
-    about = place / "tensorboard_plugin_memest-0.1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorboard-plugin-memest\nVersion: 0.1.0\n")
-    entry = "memest = tensorboard_plugin_memest.plugin.loader:MemestLoader"
-    (about / "entry_points.txt").write_text(f"[tensorboard_plugins]\n{entry}\n")
-    return place
-
-
-def start(logdir: Path, installation: Path, *arguments: str) -> AbstractContextManager[str]:
-    return tensorboard_process(
-        logdir, *arguments, command=("env", f"PYTHONPATH={installation}", sys.executable, TENSORBOARD)
-    )
+def package(tmp_path) -> Path:
+    """The folder of a copy of the package, without the frontend."""
+    return copy_without_frontend(tmp_path / "site")
 
 
 def wait_for_data(server: str) -> None:
@@ -59,8 +39,8 @@ def wait_for_data(server: str) -> None:
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_without_its_frontend(logdir, installation, loader):
-    with start(logdir, installation, *LOADERS[loader]) as server:
+def test_without_its_frontend(logdir, package, loader):
+    with tensorboard_of(package.parent, logdir, *LOADERS[loader]) as server:
         wait_for_data(server)
         assert is_active(server)
         assert get(f"{server}data/plugin/memest/index.js") == (
@@ -70,13 +50,13 @@ def test_without_its_frontend(logdir, installation, loader):
         )
 
 
-def test_with_a_frontend(logdir, installation):
+def test_with_a_frontend(logdir, package):
     """The copy is really what is served: this frontend is nowhere else."""
-    static = installation / PACKAGE.name / "static"
+    static = package / "static"
     (static / "assets").mkdir(parents=True)
     (static / "index.js").write_text("export function render() {} // of the copy")
     (static / "assets" / "chart-1.js").write_text("export const chart = 1;")
-    with start(logdir, installation, "--path_prefix", "/x") as server:
+    with tensorboard_of(package.parent, logdir, "--path_prefix", "/x") as server:
         assert get(f"{server}data/plugin/memest/index.js")[2] == b"export function render() {} // of the copy"
         assert get(f"{server}data/plugin/memest/assets/chart-1.js") == (
             200,
@@ -86,15 +66,17 @@ def test_with_a_frontend(logdir, installation):
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_without_tensorflow(logdir, installation, loader):
+def test_without_tensorflow(logdir, package, loader):
     """A module that refuses stands before the real one. What the plugin shares with the training needs none."""
     for name in ("tensorflow", "keras"):
-        (installation / f"{name}.py").write_text("raise ImportError('not here')")
-    there = {**os.environ, "PYTHONPATH": str(installation)}
+        (package.parent / f"{name}.py").write_text("raise ImportError('not here')")
+    there = {**os.environ, "PYTHONPATH": str(package.parent)}
     for name in ("tensorflow", "keras"):
-        ran = subprocess.run([sys.executable, "-c", f"import {name}"], env=there, cwd=installation, capture_output=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", f"import {name}"], env=there, cwd=package.parent, capture_output=True
+        )
         assert b"not here" in ran.stderr
-    with start(logdir, installation, *LOADERS[loader]) as server:
+    with tensorboard_of(package.parent, logdir, *LOADERS[loader]) as server:
         wait_for_data(server)
         answer = ask(server, "overview", run="run")
         assert answer["estimate"]["peak_bytes"] == sample_estimate().peak_bytes
@@ -112,9 +94,9 @@ def test_the_plugin_does_not_import_tensorflow_where_it_is():
     assert ran.stdout.strip() == "[]"
 
 
-def test_with_a_module_that_cannot_be_imported(logdir, installation):
-    (installation / PACKAGE.name / "plugin" / "plugin.py").write_text("raise ImportError('broken on purpose')")
-    with start(logdir, installation) as server:
+def test_with_a_module_that_cannot_be_imported(logdir, package):
+    (package / "plugin" / "plugin.py").write_text("raise ImportError('broken on purpose')")
+    with tensorboard_of(package.parent, logdir) as server:
         listing = json.loads(get(f"{server}data/plugins_listing")[2])
     assert "memest" not in listing
     assert "scalars" in listing
