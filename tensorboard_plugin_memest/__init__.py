@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensorboard_plugin_memest.api import log_model
-    from tensorboard_plugin_memest.estimate.model import estimate
+    from tensorboard_plugin_memest.estimation.model import estimate
     from tensorboard_plugin_memest.measure.callback import MemoryCallback
     from tensorboard_plugin_memest.memory.estimate import Estimate
     from tensorboard_plugin_memest.memory.verdict import Verdict
@@ -20,7 +20,7 @@ _HOMES = {
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
-    "estimate": "tensorboard_plugin_memest.estimate.model",
+    "estimate": "tensorboard_plugin_memest.estimation.model",
     "log_model": "tensorboard_plugin_memest.api",
 }
 

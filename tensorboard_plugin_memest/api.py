@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from tensorboard_plugin_memest.estimate.model import estimate
-from tensorboard_plugin_memest.estimate.subject import checked_model, require_built
+from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.estimation.subject import checked_model, require_built
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.errors import UsageError

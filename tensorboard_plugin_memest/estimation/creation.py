@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import resource_variable_ops
 
-from tensorboard_plugin_memest.estimate.eager import EagerRun, traced_eagerly
+from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import meta_graph
 from tensorflow.python.grappler import tf_optimizer
 
-from tensorboard_plugin_memest.estimate.variables import Variable, size_in_bytes
+from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 
 
 @dataclass(frozen=True)

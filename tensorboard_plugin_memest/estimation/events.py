@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorboard_plugin_memest.estimate.tag import Tag
+from tensorboard_plugin_memest.estimation.tag import Tag
 
 ALLOCATE = "allocate"
 FREE = "free"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tensorboard_plugin_memest.estimate.events import ALLOCATE, FREE, RELABEL, Buffer, Event
-from tensorboard_plugin_memest.estimate.graph import Node, Output, StepGraph
-from tensorboard_plugin_memest.estimate.order import Order
-from tensorboard_plugin_memest.estimate.rules import OWN, can_take_over, source_of
-from tensorboard_plugin_memest.estimate.tag import Tag, variable_tag
-from tensorboard_plugin_memest.estimate.variables import Variable
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.order import Order
+from tensorboard_plugin_memest.estimation.rules import OWN, can_take_over, source_of
+from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 
 _UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
@@ -55,7 +55,7 @@ class Execution:
         self._consumers, self._followers, self._pending = _edges(graph)
         self._values: dict[tuple[int, int], Buffer | None] = {}
         self.events: list[Event] = []
-        self.order_run: list[int] = []
+        self._finished = 0
 
     def run(self) -> list[Event]:
         """Runs every node.
@@ -66,24 +66,21 @@ class Execution:
         Raises:
             RuntimeError: some nodes never became ready, so the graph has a cycle.
         """
-        nodes = self._graph.nodes
-        self._order.start(index for index in range(len(nodes)) if self._pending[index] == 0)
-        while (index := self._order.next()) is not None:
-            self._run_node(index, nodes[index])
-            self.order_run.append(index)
-            ready = []
-            for follower in self._followers[index]:
-                self._pending[follower] -= 1
-                if self._pending[follower] == 0:
-                    ready.append(follower)
-            self._order.add(index, ready)
-        if len(self.order_run) != len(nodes):
-            raise RuntimeError(f"{len(nodes) - len(self.order_run)} of {len(nodes)} ops never became ready.")
+        self._order.run(self)
+        if self._finished != len(self._graph.nodes):
+            raise RuntimeError(f"{self._finished} of {len(self._graph.nodes)} ops became ready.")
         for fetched in self._graph.fetches:
-            self._release(self._values.get(fetched), self.order_run[-1])
+            self._release(self._values.get(fetched), fetched[0])
         return self.events
 
-    def _run_node(self, index: int, node: Node) -> None:
+    @property
+    def roots(self) -> list[int]:
+        """The nodes that wait for nothing, in the graph's order."""
+        return [index for index, count in enumerate(self._pending) if count == 0]
+
+    def start(self, index: int) -> None:
+        """Gives a node's outputs their memory."""
+        node = self._graph.nodes[index]
         inputs = [self._values.get(source) for source in node.inputs]
         if index in self._constants:
             outputs: list[Buffer | None] = [self._constants[index]]
@@ -95,17 +92,32 @@ class Execution:
             self._assign(index, node, inputs)
             outputs = self._outputs(index, node, inputs)
         for output, buffer in enumerate(outputs):
-            key = (index, output)
-            readers = self._consumers.get(key, 0)
-            if buffer is None:
-                continue
-            buffer.references += readers
-            if readers:
-                self._values[key] = buffer
-            elif buffer.references == 0:
-                self._free(buffer, index)
-        for buffer in inputs:
-            self._release(buffer, index)
+            if buffer is not None:
+                # Held by the running kernel until its readers are known.
+                buffer.references += 1
+                self._values[index, output] = buffer
+
+    def finish(self, index: int) -> list[int]:
+        """Hands a node's outputs to their readers and releases its inputs.
+
+        Returns:
+            The nodes that wait for nothing any more, in the order in which they became ready.
+        """
+        node = self._graph.nodes[index]
+        for output in range(len(node.outputs)):
+            buffer = self._values.get((index, output))
+            if buffer is not None:
+                buffer.references += self._consumers.get((index, output), 0)
+                self._release(buffer, index)
+        for source in node.inputs:
+            self._release(self._values.get(source), index)
+        self._finished += 1
+        ready = []
+        for follower in self._followers[index]:
+            self._pending[follower] -= 1
+            if self._pending[follower] == 0:
+                ready.append(follower)
+        return ready
 
     def _outputs(self, index: int, node: Node, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
         given = [self._graph.nodes[source].outputs[output] for source, output in node.inputs]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 from tensorflow.python.client import device_lib
 
-from tensorboard_plugin_memest.estimate.allocator import GROWTH, PREALLOCATED
+from tensorboard_plugin_memest.estimation.allocator import GROWTH, PREALLOCATED
 from tensorboard_plugin_memest.memory.errors import UsageError
 
 CPU = "CPU"
@@ -23,11 +23,13 @@ class Device:
         kind: `"CPU"` or `"GPU"`.
         pool: `"growth"` or `"preallocated"`.
         limit_bytes: what its allocator may use; None when unknown.
+        threads: inter-op threads that run its ops.
     """
 
     kind: str
     pool: str
     limit_bytes: int | None
+    threads: int
 
 
 def training_device(kind: str | None = None) -> Device:
@@ -44,9 +46,9 @@ def training_device(kind: str | None = None) -> Device:
     gpus = tf.config.list_physical_devices("GPU")
     chosen = kind.upper() if kind else (GPU if gpus else CPU)
     if chosen == CPU:
-        return Device(CPU, GROWTH, _cpu_limit())
+        return Device(CPU, GROWTH, _cpu_limit(), _threads())
     grows = bool(gpus) and tf.config.experimental.get_memory_growth(gpus[0])
-    return Device(GPU, GROWTH if grows else PREALLOCATED, _gpu_limit() if gpus else None)
+    return Device(GPU, GROWTH if grows else PREALLOCATED, _gpu_limit() if gpus else None, 1)
 
 
 def _cpu_limit() -> int | None:
@@ -57,6 +59,12 @@ def _cpu_limit() -> int | None:
         return int(os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"]) * 2**20
     except (KeyError, ValueError):
         return None
+
+
+def _threads() -> int:
+    # 0 leaves the number to TensorFlow, which takes one for each core it may use.
+    chosen: int = tf.config.threading.get_inter_op_parallelism_threads()
+    return chosen or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else chosen or os.cpu_count() or 1
 
 
 def _gpu_limit() -> int | None:

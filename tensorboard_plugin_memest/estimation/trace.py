@@ -14,9 +14,9 @@ from keras.src.trainers import compile_utils
 from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.ops import resource_variable_ops
 
-from tensorboard_plugin_memest.estimate.layers import LayerPaths
-from tensorboard_plugin_memest.estimate.subject import Batch
-from tensorboard_plugin_memest.estimate.variables import LOSS, METRICS, OPTIMIZER, STEP, Variable, Variables
+from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.subject import Batch
+from tensorboard_plugin_memest.estimation.variables import LOSS, METRICS, OPTIMIZER, STEP, Variable, Variables
 
 GRADIENT_SCOPE = "gradient_tape/"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorboard_plugin_memest.estimate.graph import Node, Output
+from tensorboard_plugin_memest.estimation.graph import Node, Output
 
 # The output is the input's buffer under another shape.
 _ALIASES = {

@@ -12,14 +12,14 @@ import keras
 import tensorflow as tf
 from keras.src import backend as keras_backend
 
-from tensorboard_plugin_memest.estimate.attribution import Attribution
-from tensorboard_plugin_memest.estimate.creation import Creations
-from tensorboard_plugin_memest.estimate.device import GPU, Device, training_device
-from tensorboard_plugin_memest.estimate.graph import optimized_graph
-from tensorboard_plugin_memest.estimate.keras_state import untouched_globals, untouched_objects
-from tensorboard_plugin_memest.estimate.layers import LayerPaths
-from tensorboard_plugin_memest.estimate.phases import Birth, Run, phases_of
-from tensorboard_plugin_memest.estimate.subject import (
+from tensorboard_plugin_memest.estimation.attribution import Attribution
+from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.device import GPU, Device, training_device
+from tensorboard_plugin_memest.estimation.graph import optimized_graph
+from tensorboard_plugin_memest.estimation.keras_state import untouched_globals, untouched_objects
+from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.phases import Birth, Run, phases_of
+from tensorboard_plugin_memest.estimation.subject import (
     Batch,
     batch_size_of,
     checked_model,
@@ -27,8 +27,8 @@ from tensorboard_plugin_memest.estimate.subject import (
     require_built,
     target_specs,
 )
-from tensorboard_plugin_memest.estimate.trace import Trace, optimizers_of, stand_ins, trace_step
-from tensorboard_plugin_memest.estimate.variables import Variables
+from tensorboard_plugin_memest.estimation.trace import Trace, optimizers_of, stand_ins, trace_step
+from tensorboard_plugin_memest.estimation.variables import Variables
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Subject
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tensorboard_plugin_memest.estimate.allocator import BfcAllocator, rounded
-from tensorboard_plugin_memest.estimate.events import ALLOCATE, FREE, Buffer, Event
-from tensorboard_plugin_memest.estimate.tag import Tag
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorboard_plugin_memest.estimate.graph import Node, StepGraph
-from tensorboard_plugin_memest.estimate.rules import source_of
-from tensorboard_plugin_memest.estimate.tag import Tag
-from tensorboard_plugin_memest.estimate.trace import GRADIENT_SCOPE, Owners
-from tensorboard_plugin_memest.estimate.variables import INPUT, OPTIMIZER, STEP, Variable
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
+from tensorboard_plugin_memest.estimation.rules import source_of
+from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owners
+from tensorboard_plugin_memest.estimation.variables import INPUT, OPTIMIZER, STEP, Variable
 from tensorboard_plugin_memest.memory.category import Category
 
 FORWARD = "forward"

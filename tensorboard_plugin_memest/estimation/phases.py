@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tensorboard_plugin_memest.estimate.allocator import BfcAllocator
-from tensorboard_plugin_memest.estimate.attribution import BACKWARD, FORWARD, UPDATE, Attribution
-from tensorboard_plugin_memest.estimate.device import GPU, Device
-from tensorboard_plugin_memest.estimate.eager import EagerRun
-from tensorboard_plugin_memest.estimate.events import ALLOCATE, FREE, RELABEL, Buffer, Event
-from tensorboard_plugin_memest.estimate.execution import Execution, VariableStore
-from tensorboard_plugin_memest.estimate.graph import StepGraph
-from tensorboard_plugin_memest.estimate.order import InlineOrder, Order, PoolOrder
-from tensorboard_plugin_memest.estimate.replay import Memory, Played, resident_bytes
-from tensorboard_plugin_memest.estimate.tag import Tag, variable_tag
-from tensorboard_plugin_memest.estimate.variables import Variable
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE, Attribution
+from tensorboard_plugin_memest.estimation.cost import seconds
+from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
+from tensorboard_plugin_memest.estimation.eager import EagerRun
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
+from tensorboard_plugin_memest.estimation.graph import StepGraph
+from tensorboard_plugin_memest.estimation.order import InlineOrder, Order, PoolOrder
+from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
+from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
+
+# How often a step on several threads is played with kernels faster or slower than thought.
+VARIATIONS = 3
 
 # Later steps are not all alike: where an update copies a variable, its memory changes places from step to step.
 STEADY_STEPS = 3
@@ -58,10 +63,11 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     """
     orders = _orders(run.graph, device)
     plays = [_play(run, device, order) for order in orders]
-    chosen = plays[0]
+    # On several threads the order changes from step to step, and a run meets the highest peak sooner or later.
+    likely = plays[: VARIATIONS + 1] if device.kind == CPU and device.threads > 1 else plays[:1]
     phases = {}
-    for name in chosen.played:
-        played = chosen.played[name]
+    for name in plays[0].played:
+        played = max((play.played[name] for play in likely), key=lambda played: played.peak_bytes)
         peaks = [other.played[name].peak_bytes for other in plays]
         peaks += [peak for other in plays for peak in other.further] if name == "step" else []
         phases[name] = Phase(
@@ -74,7 +80,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             live_at_peak=played.live_at_peak,
             timeline=played.timeline,
         )
-    return phases, chosen.resident_bytes
+    return phases, plays[0].resident_bytes
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,20 @@ class _Play:
 
 
 def _orders(graph: StepGraph, device: Device) -> list[Callable[[], Order]]:
-    def pool() -> Order:
-        return PoolOrder(lambda index: graph.nodes[index].op)
+    """The orders that can happen, the most likely first."""
+    costs = [seconds(graph, index) for index in range(len(graph.nodes))]
 
-    return [InlineOrder, pool] if device.kind == GPU else [pool, InlineOrder]
+    def pool(seed: int | None) -> Callable[[], Order]:
+        # Kernels run faster or slower than thought, so which of two threads is done first varies.
+        factors = random.Random(seed)
+        varied = costs if seed is None else [cost * factors.uniform(0.5, 2) for cost in costs]
+        return lambda: PoolOrder(device.threads, lambda index: graph.nodes[index].op, varied.__getitem__)
+
+    if device.kind == GPU:
+        return [InlineOrder, pool(None)]
+    if device.threads == 1:
+        return [pool(None), InlineOrder]
+    return [*(pool(seed) for seed in (None, *range(VARIATIONS))), InlineOrder]
 
 
 def _play(run: Run, device: Device, order: Callable[[], Order]) -> _Play:

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimate.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.memory.category import Category
 
 OPTIMIZER = "(optimizer)"

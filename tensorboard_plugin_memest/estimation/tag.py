@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorboard_plugin_memest.estimate.variables import Variable
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
 

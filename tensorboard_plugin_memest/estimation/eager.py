@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimate.variables import size_in_bytes
+from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
 # Ops whose eager output is the input's memory.
 _SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient"}

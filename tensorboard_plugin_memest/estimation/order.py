@@ -1,0 +1,134 @@
+"""The order in which TensorFlow's executor runs ready ops.
+
+Source of the rules: `executor.cc` (`ScheduleReady`) and Eigen's thread pool. A node whose inputs are there is either
+put in line behind the other ready nodes of the same thread, or, if its kernel counts as expensive, handed to the thread
+pool unless the thread has nothing else to do. On a GPU no kernel counts as expensive.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+# Kernels that say of themselves that they are not expensive (`IsExpensive` in their sources).
+INEXPENSIVE = {
+    "_Arg", "_Retval", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Reshape", "Shape", "ShapeN", "Size",
+    "Rank", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "VarHandleOp", "Merge", "Switch", "Enter",
+    "Exit", "NextIteration", "LoopCond", "ConcatOffset", "TensorListReserve", "TensorListGetItem",
+}  # fmt: skip
+
+
+# Kernels that finish on a thread of their own, after the pool has run out of other work.
+ASYNCHRONOUS = {"IteratorGetNext", "IteratorGetNextAsOptional"}
+
+
+class Steps(Protocol):
+    """A graph that is being run: what an order drives."""
+
+    @property
+    def roots(self) -> Sequence[int]:
+        """The nodes that wait for nothing."""
+
+    def start(self, node: int) -> None:
+        """A node begins: its outputs get their memory."""
+
+    def finish(self, node: int) -> Sequence[int]:
+        """A node ends: its inputs are released; returns the nodes that it made ready."""
+
+
+class Order(Protocol):
+    """Runs every node of a graph."""
+
+    def run(self, steps: Steps) -> None:
+        """Starts and finishes every node once, each after all it waits for."""
+
+
+class InlineOrder:
+    """First in, first out: the executor on a GPU, each kernel launched by the thread that readied it."""
+
+    def run(self, steps: Steps) -> None:
+        line = deque(steps.roots)
+        while line:
+            node = line.popleft()
+            steps.start(node)
+            line.extend(steps.finish(node))
+
+
+class PoolOrder:
+    """The executor on a CPU: cheap nodes in line, expensive ones as tasks of a pool of threads.
+
+    A thread takes its own newest task first, then what was queued from outside, then the oldest task of another thread.
+    """
+
+    def __init__(self, threads: int, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> None:
+        """An order for a pool.
+
+        Args:
+            threads: number of inter-op threads, at least 1.
+            op_of: type of a node, by index.
+            seconds_of: about how long a node's kernel runs; with one thread it does not matter.
+        """
+        self._op_of = op_of
+        self._seconds_of = seconds_of
+        self._lines: list[deque[int]] = [deque() for _ in range(threads)]
+        self._tasks: list[deque[int]] = [deque() for _ in range(threads)]
+        self._outside: deque[int] = deque()
+        self._late: deque[int] = deque()
+
+    def run(self, steps: Steps) -> None:
+        # The calling thread hands every root to the pool.
+        self._outside.extend(steps.roots)
+        now = 0.0
+        idle = set(range(len(self._lines)))
+        running: list[tuple[float, int, int]] = []  # (end, thread, node)
+        while True:
+            for thread in sorted(idle):
+                node = self._take(thread)
+                if node is not None:
+                    idle.remove(thread)
+                    steps.start(node)
+                    heapq.heappush(running, (now + self._seconds_of(node), thread, node))
+            if running:
+                now, thread, node = heapq.heappop(running)
+                idle.add(thread)
+                self._schedule(thread, steps.finish(node))
+            elif self._late:
+                node = self._late.popleft()
+                steps.start(node)
+                self._outside.extend(steps.finish(node))
+            else:
+                return
+
+    def _take(self, thread: int) -> int | None:
+        while (node := self._next(thread)) is not None:
+            if self._op_of(node) not in ASYNCHRONOUS:
+                return node
+            self._late.append(node)
+        return None
+
+    def _next(self, thread: int) -> int | None:
+        for queue in (self._lines[thread], self._tasks[thread], self._outside):
+            if queue:
+                return queue.popleft()
+        for other in self._tasks:
+            if other:
+                return other.pop()
+        return None
+
+    def _schedule(self, thread: int, ready: Sequence[int]) -> None:
+        line, tasks = self._lines[thread], self._tasks[thread]
+        waiting = None
+        for node in ready:
+            if self._op_of(node) in INEXPENSIVE:
+                line.append(node)
+                continue
+            if waiting is not None:
+                tasks.appendleft(waiting)
+            waiting = node
+        if waiting is not None:
+            if line:
+                tasks.appendleft(waiting)
+            else:
+                line.append(waiting)
