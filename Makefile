@@ -76,8 +76,9 @@ $(STAMPS)/dev: $(STAMPS)/demo
 
 # Installing the package builds its frontend, with a Node from PATH or from PyPI: see setup.py.
 $(STATIC): $(FRONTEND_SOURCES) | $(STAMPS)/demo
-	@echo "Building the frontend."
-	python -m pip install -q --no-deps -e .
+	@# The first installation has built it after make looked for it.
+	@if [ ! -e $@ ] || [ -n "$$(find $(FRONTEND_SOURCES) -maxdepth 0 -newer $@)" ]; then \
+	  echo "Building the frontend."; python -m pip install -q --no-deps -e .; fi
 	@touch $@
 
 $(STAMPS)/frontend: frontend/package-lock.json | $(STAMPS)/venv

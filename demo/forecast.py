@@ -5,9 +5,9 @@ python -m demo.forecast --logdir runs/as-asked --note "why it was not trained"
 
 from __future__ import annotations
 
-import memest
 import tensorflow as tf
 
+import memest
 from demo.train import BATCH_SIZE, LIMIT, argument_parser, make_model
 from tensorboard_plugin_memest.log.writer import RunWriter
 
@@ -22,13 +22,15 @@ def main() -> None:
 
     # Both write into one event file, because the outer writer keeps it open.
     with RunWriter(args.logdir) as writer:
-        memest.log_model(
+        estimate = memest.log_model(
             # A function instead of a model: it is called where variables get no memory.
             lambda: make_model(args.dense, args.pool, args.optimizer),
             batch_size=BATCH_SIZE,
             logdir=args.logdir,
             limit=LIMIT,
         )
+        if estimate is None:
+            raise SystemExit("memest could not estimate the model; the warning above says why.")
         writer.write_notes([args.note])
 
 

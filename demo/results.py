@@ -31,6 +31,18 @@ class Result:
     notes: tuple[str, ...]
 
 
+def read_records(run_directory: Path) -> list[Record]:
+    """Everything of memest's in the run in `run_directory`, in the order in which it was written."""
+    records = []
+    for path in sorted((run_directory / SUBDIRECTORY).glob("*tfevents*")):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                kind = parse_content(value.metadata.plugin_data.content).kind
+                # The loader has turned the record's text into a tensor of one string.
+                records.append(decode(kind, value.tensor.string_val[0]))
+    return records
+
+
 def read_result(run_directory: Path) -> Result:
     """The records of the run in `run_directory`.
 
@@ -40,7 +52,7 @@ def read_result(run_directory: Path) -> Result:
     estimate = None
     peaks: dict[str, MeasuredPeaks] = {}
     notes: tuple[str, ...] = ()
-    for record in _records(run_directory / SUBDIRECTORY):
+    for record in read_records(run_directory):
         if isinstance(record, Estimate):
             estimate = record
         elif isinstance(record, MeasuredPeaks):
@@ -73,14 +85,3 @@ def as_table(results: dict[str, Result], limit: str) -> Table:
             result.estimate.fits(parse_bytes(limit)).outcome,
         )
     return table
-
-
-def _records(directory: Path) -> list[Record]:
-    records = []
-    for path in sorted(directory.glob("*tfevents*")):
-        for event in EventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                kind = parse_content(value.metadata.plugin_data.content).kind
-                # The loader has turned the record's text into a tensor of one string.
-                records.append(decode(kind, value.tensor.string_val[0]))
-    return records

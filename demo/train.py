@@ -11,10 +11,11 @@ import argparse
 from pathlib import Path
 
 import keras
-import memest
 import numpy as np
 import tensorflow as tf
 from scipy.signal import resample_poly
+
+import memest
 
 SAMPLES = 48_000  # 3 seconds at 16 kHz
 BATCH_SIZE = 1

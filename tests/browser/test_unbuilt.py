@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, FrameLocator, expect, sync_playwright
+from playwright.sync_api import FrameLocator, expect
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tests.events import content, string_tensor, write_raw
 from tests.installation import copy_without_frontend, tensorboard_of
 from tests.samples import sample_estimate, sample_peaks
-from tools.browser import find_browser
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +25,6 @@ def server(tmp_path_factory) -> Iterator[str]:
         write_raw(logs / "<b>run</b>" / "memest", "peaks/GPU:0", content("peaks"), string_tensor(b"junk"))
     with tensorboard_of(place, logs, "--path_prefix", "/x") as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = find_browser()
-    assert path, "There is no browser; `python tools/browser.py` installs one."
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 def color(frame: FrameLocator, selector: str, name: str) -> tuple[int, ...]:

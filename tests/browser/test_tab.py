@@ -1,0 +1,371 @@
+"""The numbers on screen are the numbers of Python: the tab in Chromium, in a real TensorBoard on the demo's output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from demo.results import read_records
+from demo.runs import RUNS
+from tensorboard_plugin_memest.log.record import Notes
+from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
+from tests.browser.conftest import OpenTab
+from tests.browser.tab import PATIENCE, Tab, squeezed
+from tests.conftest import Demo, StartTensorBoard
+from tests.integration.http import ask, wait_for
+from tests.samples import sample_estimate
+
+NAMES = [run.name for run in RUNS]
+TRAINED = ["small", "fixed"]
+LIMIT = "9.29GiB"
+
+
+@dataclass(frozen=True)
+class Records:
+    """What the event files of one run hold."""
+
+    estimate: Estimate
+    peaks: dict[str, MeasuredPeaks]
+    profiles: list[MeasuredProfile]
+    notes: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def records(demo: Demo) -> dict[str, Records]:
+    return {name: _read(demo.runs / name) for name in NAMES}
+
+
+def _read(directory: Path) -> Records:
+    found = read_records(directory)
+    notes = [record.sentences for record in found if isinstance(record, Notes)]
+    return Records(
+        estimate=[record for record in found if isinstance(record, Estimate)][-1],
+        peaks={record.device: record for record in found if isinstance(record, MeasuredPeaks)},
+        profiles=[record for record in found if isinstance(record, MeasuredProfile)],
+        notes=notes[-1] if notes else (),
+    )
+
+
+def _serve(start_tensorboard: StartTensorBoard, demo: Demo, *arguments: str) -> str:
+    server = start_tensorboard(demo.runs, *arguments)
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == len(NAMES))
+    for name in TRAINED:
+        wait_for(lambda name=name: ask(server, "overview", run=name)["measured"], lambda found: found["profiles"])
+    return server
+
+
+@pytest.fixture(scope="module")
+def server(start_tensorboard: StartTensorBoard, demo: Demo) -> str:
+    return _serve(start_tensorboard, demo)
+
+
+@pytest.fixture(
+    params=[(), ("--load_fast=false", "--path_prefix", "/some/where")],
+    ids=["fast", "slow-under-prefix"],
+    scope="module",
+)
+def every_server(request: pytest.FixtureRequest, start_tensorboard: StartTensorBoard, demo: Demo) -> str:
+    return _serve(start_tensorboard, demo, *request.param)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_of_a_run(every_server: str, open_tab: OpenTab, records: dict[str, Records], name: str) -> None:
+    tab = open_tab(every_server, run=name, limit=LIMIT)
+    tab.expect_run(name)
+    found = records[name]
+    expect_verdict(tab, found, LIMIT)
+    expect_phases(tab, found)
+    expect_layers(tab, found.estimate)
+    expect_dominant(tab, found.estimate)
+    expect_curves(tab, found)
+    expect_words(tab, found)
+
+
+def expect_verdict(tab: Tab, found: Records, limit: str) -> None:
+    estimate = found.estimate
+    verdict = estimate.fits(limit)
+    expect(tab.get("verdict")).to_have_attribute("data-outcome", verdict.outcome)
+    expect(tab.get("verdict-sentence")).to_have_text(verdict.sentence)
+    tab.expect_bytes(tab.get("predicted-peak").locator(".value"), estimate.peak_bytes)
+    tab.expect_bytes(tab.get("limit").locator(".value"), parse_bytes(limit))
+    tab.expect_bytes(tab.get("margin").locator(".value"), abs(verdict.margin_bytes))
+    measured = _measured(found)
+    if measured is None:
+        expect(tab.get("measured-peak")).to_contain_text("not measured")
+        expect(tab.get("measured-peak").locator("[data-bytes]")).to_have_count(0)
+        expect(tab.get("difference")).to_have_count(0)
+    else:
+        tab.expect_bytes(tab.get("measured-peak").locator(".value"), measured)
+        difference = (estimate.peak_bytes - measured) / measured
+        expect(tab.get("difference")).to_have_attribute("data-fraction", repr(difference))
+        expect(tab.get("difference")).to_have_text(f"{difference:+.1%}".replace("-", "−").replace("%", " %"))
+
+
+def expect_phases(tab: Tab, found: Records) -> None:
+    phases = found.estimate.phases
+    expect(tab.get("phase")).to_have_count(len(phases))
+    for name, phase in phases.items():
+        tab.expect_bytes(tab.get("phase", phase=name), phase.peak_bytes)
+        segments = tab.get("phase-bar", phase=name).locator(".segment")
+        shown = segments.evaluate_all("all => all.map((e) => [e.dataset.category, Number(e.dataset.bytes)])")
+        assert shown == [[category.value, held] for category, held in phase.categories.items()]
+        assert sum(held for _, held in shown) == phase.peak_bytes
+    for name, measured in _measured_phases(found).items():
+        mark = tab.get("phase-bar", phase=name).locator('[data-testid="phase-measured"]')
+        expect(mark).to_have_attribute("data-bytes", str(measured))
+
+
+def expect_layers(tab: Tab, estimate: Estimate) -> None:
+    rows = tab.get("layer-row")
+    expect(rows).to_have_count(len(estimate.layers))
+    columns = list(estimate.peak_phase.categories)
+    for n, layer in enumerate(estimate.layers):
+        row = rows.nth(n)
+        expect(row).to_have_attribute("data-path", layer.path)
+        if layer.class_name:
+            expect(row.locator("th")).to_contain_text(layer.class_name)
+            expect(row.locator("td").nth(1)).to_have_text(f"{layer.parameters:,}")
+            shape = str(layer.output_shape).replace("None", "?")
+            expect(row.locator("td").nth(0)).to_have_text(shape)
+        _expect_cells(row, {column.value: layer.bytes_per_category.get(column, 0) for column in columns})
+    total = tab.get("layer-total")
+    expect(total.locator("td").nth(1)).to_have_text(f"{estimate.subject.parameters:,}")
+    _expect_cells(total, {column.value: held for column, held in estimate.peak_phase.categories.items()})
+    expect(total.locator('[data-column="total"]')).to_have_attribute("data-bytes", str(estimate.peak_bytes))
+
+
+def _expect_cells(row, expected: dict[str, int]) -> None:
+    """Every byte cell of a row of the layer table: one a category and their sum, behind the figures and in view."""
+    shown = row.locator('[data-testid="layer-cell"]').evaluate_all(
+        "all => all.map((e) => [e.dataset.column, Number(e.dataset.bytes), e.textContent.replace(/\\s+/g, '')])"
+    )
+    whole = {"total": sum(expected.values()), **expected}
+    assert shown == [[name, held, format_bytes(held).replace(" ", "") if held else "–"] for name, held in whole.items()]
+
+
+def expect_dominant(tab: Tab, estimate: Estimate) -> None:
+    entries = dominant(estimate.items)
+    shown = tab.get("dominant")
+    expect(shown).to_have_count(len(entries))
+    for n, entry in enumerate(entries):
+        element = shown.nth(n)
+        expect(element).to_have_attribute("data-name", entry.name)
+        expect(element.locator('[data-testid="dominant-sentence"]')).to_have_text(entry.sentence)
+        parts = element.locator('[data-testid="dominant-part"]')
+        expect(parts).to_have_count(len(entry.parts))
+        for m, part in enumerate(entry.parts):
+            expect(parts.nth(m)).to_have_attribute("data-role", part.role)
+            expect(parts.nth(m)).to_have_attribute("data-category", part.category.value)
+            tab.expect_bytes(parts.nth(m), part.bytes)
+            expect(parts.nth(m).locator("td").last).to_have_text(f"{part.share:.1%}".replace("%", " %"))
+        tab.expect_bytes(element.locator('[data-testid="dominant-total"]'), entry.bytes)
+
+
+def expect_curves(tab: Tab, found: Records) -> None:
+    phase = found.estimate.peak_phase
+    expect(tab.get("predicted-chart")).to_have_attribute("data-peak-bytes", str(phase.peak_bytes), timeout=PATIENCE)
+    if not found.profiles:
+        expect(tab.get("no-profile")).to_be_visible()
+        expect(tab.get("no-peaks")).to_be_visible()
+        return
+    profile = found.profiles[-1]
+    expect(tab.get("measured-chart")).to_have_attribute("data-peak-bytes", str(profile.peak_bytes), timeout=PATIENCE)
+    (peaks,) = found.peaks.values()
+    chart = tab.get("peaks-chart", device=peaks.device)
+    chart.locator(".plot").focus()
+    for window in peaks.windows:
+        tab.page.keyboard.press("ArrowRight")
+        tooltip = chart.locator('[data-testid="chart-tooltip"]')
+        expect(tooltip).to_contain_text(f"Step {window.first_step}")
+        figures = tooltip.locator("[data-bytes]").evaluate_all("all => all.map((e) => Number(e.dataset.bytes))")
+        assert figures == [window.peak_bytes, window.current_bytes]
+
+
+def expect_words(tab: Tab, found: Records) -> None:
+    assert tab.get("assumptions").locator("li").all_text_contents() == list(found.estimate.assumptions)
+    assert tab.get("notes").locator("li").all_text_contents() == list(found.notes)
+
+
+def _measured(found: Records) -> int | None:
+    return max((peaks.peak_bytes or 0 for peaks in found.peaks.values()), default=None)
+
+
+def _measured_phases(found: Records) -> dict[str, int]:
+    if not found.peaks:
+        return {}
+    (peaks,) = found.peaks.values()
+    first, *later = peaks.windows
+    assert (first.first_step, first.last_step) == (0, 0)
+    assert peaks.before_bytes is not None
+    return {
+        "build": peaks.before_bytes,
+        "first_step": first.peak_bytes,
+        "step": max(window.peak_bytes for window in later),
+    }
+
+
+def test_the_runs_are_offered_with_their_peaks(server: str, open_tab: OpenTab, records: dict[str, Records]) -> None:
+    tab = open_tab(server)
+    tab.expect_run(NAMES[0])
+    options = tab.get("run-option")
+    expect(options).to_have_count(len(NAMES))
+    assert options.evaluate_all("all => all.map((e) => e.dataset.run)") == sorted(NAMES)
+    for name in NAMES:
+        tab.expect_bytes(tab.get("run-option", run=name), records[name].estimate.peak_bytes)
+
+
+def test_another_run_is_shown_when_chosen_and_kept_in_the_address(
+    server: str, open_tab: OpenTab, records: dict[str, Records]
+) -> None:
+    tab = open_tab(server, run="as-asked", limit=LIMIT)
+    tab.expect_run("as-asked")
+    tab.get("run-option", run="small").click()
+    tab.expect_run("small")
+    expect_verdict(tab, records["small"], LIMIT)
+    expect_layers(tab, records["small"].estimate)
+    tab.page.wait_for_url("**#memest&*p.memest.run=small*")
+    tab.page.reload()
+    tab.expect_run("small")
+    expect_verdict(tab, records["small"], LIMIT)
+
+
+def test_another_limit_is_judged_and_kept_in_the_address(
+    server: str, open_tab: OpenTab, records: dict[str, Records]
+) -> None:
+    tab = open_tab(server, run="as-asked", limit=LIMIT)
+    tab.expect_run("as-asked")
+    for limit in ("24GiB", "800 MiB"):
+        tab.get("limit-input").fill(limit)
+        tab.get("limit-input").press("Enter")
+        expect(tab.get("verdict-sentence")).to_have_text(records["as-asked"].estimate.fits(limit).sentence)
+        expect_verdict(tab, records["as-asked"], limit)
+    assert records["as-asked"].estimate.fits("24GiB").outcome != records["as-asked"].estimate.fits("800 MiB").outcome
+    tab.page.wait_for_url("**p.memest.limit=800%20MiB*")
+    tab.get("limit-input").fill("")
+    tab.get("limit-input").press("Enter")
+    # The limit that the script recorded.
+    expect(tab.get("verdict-sentence")).to_have_text(records["as-asked"].estimate.fits(LIMIT).sentence)
+
+
+def test_the_exact_bytes_are_shown_on_demand(server: str, open_tab: OpenTab, records: dict[str, Records]) -> None:
+    tab = open_tab(server, run="as-asked", limit=LIMIT)
+    tab.expect_run("as-asked")
+    tab.get("unit-switch").get_by_role("button", name="B", exact=True).click()
+    peak = f"{records['as-asked'].estimate.peak_bytes:,}B"
+    assert squeezed(tab.get("predicted-peak").locator(".value")) == peak
+    assert squeezed(tab.get("layer-total").locator('[data-column="total"]')) == peak
+
+
+@pytest.mark.parametrize("name", ["as-asked", "small"])
+def test_everything_alive_at_the_peak_of_each_phase(
+    server: str, open_tab: OpenTab, records: dict[str, Records], name: str
+) -> None:
+    tab = open_tab(server, run=name)
+    tab.expect_run(name)
+    tab.get("items").locator("summary").click()
+    for phase in reversed(records[name].estimate.phases.values()):
+        label = {"build": "Build", "first_step": "First step", "step": "Step"}[phase.name]
+        tab.get("items").get_by_role("button", name=label, exact=True).click()
+        expect(tab.get("items").get_by_role("button", name=label, exact=True)).to_have_attribute("aria-pressed", "true")
+        tab.expect_bytes(tab.get("items").locator("summary"), phase.peak_bytes)
+        rows = tab.get("items").locator('[data-testid="item-row"]')
+        expect(rows).to_have_count(len(phase.live_at_peak))
+        shown = rows.evaluate_all(
+            "all => all.map((e) => [e.dataset.name, Number(e.querySelector('[data-column=held]').dataset.bytes)])"
+        )
+        assert shown == [[item.name, item.bytes] for item in phase.live_at_peak]
+
+
+def test_each_phase_has_its_predicted_curve(server: str, open_tab: OpenTab, records: dict[str, Records]) -> None:
+    tab = open_tab(server, run="small")
+    tab.expect_run("small")
+    for name, label in (("build", "Build"), ("first_step", "First step")):
+        tab.get("predicted-curve").get_by_role("button", name=label, exact=True).click()
+        phase = records["small"].estimate.phases[name]
+        expect(tab.get("predicted-chart")).to_have_attribute("data-peak-bytes", str(phase.peak_bytes))
+        expect(tab.get("predicted-curve")).to_contain_text(f"{len(phase.timeline):,} event")
+
+
+def test_a_profile_tells_what_was_there_before(server: str, open_tab: OpenTab, records: dict[str, Records]) -> None:
+    profile = records["small"].profiles[-1]
+    assert sum(item.bytes for item in profile.before) == profile.before_bytes
+    tab = open_tab(server, run="small")
+    tab.expect_run("small")
+    before = tab.get("profile-before")
+    tab.expect_bytes(before.locator("summary"), profile.before_bytes)
+    before.locator("summary").click()
+    held = before.locator('[data-testid="item-row"] [data-column="held"]')
+    expect(held).to_have_count(len(profile.before))
+    assert held.evaluate_all("all => all.map((e) => Number(e.dataset.bytes))") == [
+        item.bytes for item in profile.before
+    ]
+
+
+def test_dark_mode(server: str, open_tab: OpenTab) -> None:
+    brightness = {}
+    for scheme in ("light", "dark"):
+        tab = open_tab(server, run="small", color_scheme=scheme)
+        tab.expect_run("small")
+        expect(tab.frame.locator("html")).to_have_attribute("data-theme", scheme)
+        app, heading = tab.frame.locator("memest-app"), tab.get("verdict-sentence")
+        brightness[scheme] = _brightness(app, "backgroundColor"), _brightness(heading, "color")
+    paper, ink = brightness["light"]
+    assert paper > ink + 500
+    paper, ink = brightness["dark"]
+    assert ink > paper + 400
+
+
+def _brightness(element, name: str) -> int:
+    """The sum of red, green and blue, 0 to 765."""
+    text = element.evaluate(f"e => getComputedStyle(e).{name}")
+    assert text.startswith("rgb("), text
+    return sum(int(part) for part in text[4:-1].split(","))
+
+
+def test_a_limit_that_is_none_is_explained(server: str, open_tab: OpenTab, records: dict[str, Records]) -> None:
+    tab = open_tab(server, run="small", limit="lots")
+    tab.expect_run("small")
+    expect(tab.get("limit-error")).to_contain_text("'lots' is not a memory size")
+    expect(tab.get("verdict-sentence")).to_have_text(records["small"].estimate.fits(LIMIT).sentence)
+    # The browser itself reports the server's refusal.
+    assert len(tab.troubles) == 1
+    assert "400" in tab.troubles.pop()
+
+
+def test_a_run_that_is_not_there_is_explained(server: str, open_tab: OpenTab) -> None:
+    tab = open_tab(server, run="nowhere")
+    expect(tab.get("unknown-run")).to_contain_text("no run named nowhere", timeout=PATIENCE)
+    tab.get("run-option", run="fixed").click()
+    tab.expect_run("fixed")
+
+
+def test_an_empty_log_directory_explains_what_to_do(
+    start_tensorboard: StartTensorBoard, open_tab: OpenTab, tmp_path: Path
+) -> None:
+    tab = open_tab(start_tensorboard(tmp_path))
+    expect(tab.get("empty")).to_contain_text("memest.log_model(model", timeout=PATIENCE)
+
+
+def test_the_reload_button_brings_new_runs(
+    start_tensorboard: StartTensorBoard, open_tab: OpenTab, tmp_path: Path
+) -> None:
+    with RunWriter(tmp_path / "one") as writer:
+        writer.write_estimate(sample_estimate())
+    server = start_tensorboard(tmp_path, "--reload_interval", "1")
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 1)
+    tab = open_tab(server)
+    tab.expect_run("one")
+    with RunWriter(tmp_path / "two") as writer:
+        writer.write_estimate(sample_estimate(optimizer="SGD"))
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 2)
+    expect(tab.get("run-option")).to_have_count(1)
+    tab.page.get_by_role("button", name="Reload").click()
+    expect(tab.get("run-option")).to_have_count(2)
+    tab.expect_run("one")
