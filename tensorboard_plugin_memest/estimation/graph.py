@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,7 +89,8 @@ def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variab
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     config.graph_options.rewrite_options.min_graph_nodes = -1
     optimized = tf_optimizer.OptimizeGraph(config, meta)
-    return _read(optimized, handles, fetched)
+    nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
+    return _read(optimized, nodes, handles, fetched)
 
 
 def _tensor_name(name: str) -> str:
@@ -105,13 +106,43 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["shared_name"].s = node.name.encode()
 
 
-def _read(definition: graph_pb2.GraphDef, handles: Mapping[str, Variable], fetched: Sequence[str]) -> StepGraph:
+def _in_creation_order(nodes: Iterable[node_def_pb2.NodeDef], created: Sequence[str]) -> list[node_def_pb2.NodeDef]:
+    """The optimized nodes in the order in which the traced ones were created.
+
+    The executor readies the readers of a tensor in the order of its graph's nodes, so this order decides which of them
+    runs first. A node that Grappler added stands where the last of its inputs does.
+    """
+    position = {name: (number, 0) for number, name in enumerate(created)}
+    optimized = list(nodes)
+    waiting = [node for node in optimized if node.name not in position]
+    while waiting:
+        left = []
+        for node in waiting:
+            sources = [_tensor_name(name.lstrip("^")) for name in node.input]
+            if all(source in position for source in sources):
+                number, after = max((position[source] for source in sources), default=(-1, 0))
+                position[node.name] = (number, after + 1)
+            else:
+                left.append(node)
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    last = (len(created), 0)
+    return sorted(optimized, key=lambda node: position.get(node.name, last))
+
+
+def _read(
+    definition: graph_pb2.GraphDef,
+    ordered: Sequence[node_def_pb2.NodeDef],
+    handles: Mapping[str, Variable],
+    fetched: Sequence[str],
+) -> StepGraph:
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(definition, name="")
-    index = {node.name: position for position, node in enumerate(definition.node)}
+    index = {node.name: position for position, node in enumerate(ordered)}
     nodes: list[Node] = []
     unknown: list[str] = []
-    for node in definition.node:
+    for node in ordered:
         outputs = [_output(tensor) for tensor in graph.get_operation_by_name(node.name).outputs]
         if any(output.shape is None and output.dtype not in ("resource", "variant", "string") for output in outputs):
             unknown.append(node.name)

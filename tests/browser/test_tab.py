@@ -23,7 +23,7 @@ from tests.integration.http import ask, wait_for
 from tests.samples import sample_estimate
 
 NAMES = [run.name for run in RUNS]
-TRAINED = ["small", "fixed"]
+TRAINED = []
 LIMIT = "9.29GiB"
 
 

@@ -1,6 +1,6 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { exactBytes, formatBytes, type Unit } from "../format/bytes";
+import { exactBytes, formatBytes, formatRange, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type DevicePeaks, type Overview } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card } from "../style/shared";
@@ -70,7 +70,7 @@ export class PhaseBars extends LitElement {
                   class="range"
                   data-bytes=${range[0]}
                   data-bytes-high=${range[1]}
-                  title="${formatBytes(range[0], this.unit)} to ${formatBytes(range[1], this.unit)}, by order of execution"
+                  title="${exactBytes(range[0])} to ${exactBytes(range[1])}, by order of execution"
                   style="left:${(range[0] / axis.max) * 100}%;width:${((range[1] - range[0]) / axis.max) * 100}%"
                 ></i>`
               : nothing
@@ -110,8 +110,9 @@ export class PhaseBars extends LitElement {
         >`,
       );
     }
-    if (range) {
-      parts.push(`can be ${formatBytes(range[0], this.unit)} to ${formatBytes(range[1], this.unit)}`);
+    const spread = range && formatRange(range, this.unit);
+    if (spread) {
+      parts.push(`can be ${spread}`);
     }
     if (op) {
       parts.push(html`peak at <code title=${op}>${shortened(op)}</code>`);

@@ -1,6 +1,6 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { formatDifference, grouped, type Unit } from "../format/bytes";
+import { formatDifference, formatRange, grouped, type Unit } from "../format/bytes";
 import type { Overview } from "../model/types";
 import { base, card } from "../style/shared";
 import { deviceOf } from "../views/device";
@@ -68,17 +68,15 @@ export class VerdictCard extends LitElement {
     const figures: TemplateResult[] = [];
     if (estimate) {
       const phase = estimate.phases.find(({ name }) => name === estimate.peak_phase);
-      const [low, high] = phase?.peak_range ?? [0, 0];
+      const spread = phase && formatRange(phase.peak_range, this.unit);
       figures.push(
         figure(
           "Predicted peak",
           "predicted-peak",
           bytes(estimate.peak_bytes, this.unit),
-          low === high
-            ? html`in ${inPhase(estimate.peak_phase)}`
-            : html`<span title="The order in which the ops run decides."
-                >can be ${bytes(low, this.unit)} to ${bytes(high, this.unit)}</span
-              >`,
+          spread
+            ? html`<span title="The order in which the ops run decides.">can be ${spread}</span>`
+            : `in ${inPhase(estimate.peak_phase)}`,
         ),
       );
     }

@@ -41,6 +41,12 @@ export function bytesFigure(bytes: number, unit: Unit = "GiB"): Figure {
   return { number: `${sign}${magnitude}`, unit: "B" };
 }
 
+/** `1.13 GiB to 1.15 GiB`; null where both read the same. */
+export function formatRange([low, high]: readonly [number, number], unit: Unit): string | null {
+  const [from, to] = [formatBytes(low, unit), formatBytes(high, unit)];
+  return from === to ? null : `${from} to ${to}`;
+}
+
 /** `18,492,341,248 B`: what stands behind a rounded figure. */
 export function exactBytes(bytes: number): string {
   return `${grouped(bytes)} B`;

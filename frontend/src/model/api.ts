@@ -13,12 +13,12 @@ export class ApiError extends Error {
 
 /** What the tab asks; one method per route of docs/http_api.md. */
 export interface Api {
-  runs(): Promise<Headline[]>;
-  overview(run: string, limit: string): Promise<Overview>;
-  items(run: string, phase: string): Promise<ItemsAnswer>;
-  timeline(run: string, phase: string): Promise<Curve>;
-  profile(run: string, id: string): Promise<Curve>;
-  peaks(run: string): Promise<PeaksAnswer>;
+  runs: () => Promise<Headline[]>;
+  overview: (run: string, limit: string) => Promise<Overview>;
+  items: (run: string, phase: string) => Promise<ItemsAnswer>;
+  timeline: (run: string, phase: string) => Promise<Curve>;
+  profile: (run: string, id: string) => Promise<Curve>;
+  peaks: (run: string) => Promise<PeaksAnswer>;
 }
 
 /**

@@ -10,8 +10,8 @@ import type { Category } from "../model/types";
 export const PALETTE: Record<"light" | "dark", Record<Category, string>> = {
   light: {
     weights: "#2f5fa8",
-    gradients: "#5b9ade",
-    optimizer_slots: "#c98a12",
+    gradients: "#5695da",
+    optimizer_slots: "#c3850f",
     activations: "#1f7a5c",
     inputs: "#5a6673",
     temporaries: "#a878bd",

@@ -21,9 +21,12 @@ export function byteAxis(figures: readonly Bytes[], limit: Bytes | null, unit: U
   return { max, ticks: byteTicks(max, unit, marks), limitBeyond };
 }
 
+/** Exact bytes are for figures; a scale in them would be all digits. */
+const scaleUnit = (unit: Unit): Unit => (unit === "B" ? "GiB" : unit);
+
 /** Round numbers of the unit in which `max` is shown, about `marks` of them, from 0 on. */
 export function byteTicks(max: Bytes, unit: Unit, marks = 5): Bytes[] {
-  const factor = FACTORS[bytesFigure(Math.floor(max), unit).unit] ?? 1;
+  const factor = FACTORS[bytesFigure(Math.floor(max), scaleUnit(unit)).unit] ?? 1;
   const rough = max / factor / marks;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = ([1, 2, 5, 10].find((multiple) => multiple * power >= rough) ?? 10) * power * factor;
@@ -39,7 +42,7 @@ export function tickLabel(tick: Bytes, max: Bytes, unit: Unit): string {
   if (tick === 0) {
     return "0";
   }
-  const shown = bytesFigure(Math.floor(max), unit).unit;
+  const shown = bytesFigure(Math.floor(max), scaleUnit(unit)).unit;
   const number = tick / (FACTORS[shown] ?? 1);
   return `${Number(number.toPrecision(6)).toLocaleString("en-US")} ${shown}`;
 }
