@@ -5,6 +5,8 @@ import { categoryFill, LABELS } from "../style/palette";
 import { layerName } from "../views/layers";
 import { plainBytes } from "./figure";
 
+export const ITEM_COLUMNS = 7;
+
 /** Items as a table; `whole` is what their shares are of. Wants the styles `tables` around it. */
 export function itemTable(
   items: readonly Item[],

@@ -1,7 +1,6 @@
-import { VirtualizerController } from "@tanstack/lit-virtual";
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { createRef, ref } from "lit/directives/ref.js";
+import { ref } from "lit/directives/ref.js";
 import type { Unit } from "../format/bytes";
 import { valueOf, type Load } from "../model/load";
 import type { ItemsAnswer } from "../model/types";
@@ -9,11 +8,8 @@ import { base, card, segments, tables } from "../style/shared";
 import { counted, phaseLabel } from "../views/words";
 import { bars } from "./bar";
 import { bytes } from "./figure";
-import { itemTable } from "./item-rows";
-
-const ROW_HEIGHT = 30;
-const ALL_ROWS = 250;
-const SOME_ROWS = 12;
+import { ITEM_COLUMNS, itemTable } from "./item-rows";
+import { ROW_HEIGHT, RowWindow } from "./row-window";
 
 /**
  * Everything alive at the peak of a phase, asked for only when opened.
@@ -29,18 +25,11 @@ export class ItemsCard extends LitElement {
   @property({ attribute: false }) items: Load<ItemsAnswer> = { state: "idle" };
   @property() unit: Unit = "GiB";
 
-  readonly #scroller = createRef<HTMLDivElement>();
-  readonly #virtual = new VirtualizerController<HTMLDivElement, HTMLTableRowElement>(this, {
-    getScrollElement: () => this.#scroller.value ?? null,
-    count: 0,
-    estimateSize: () => ROW_HEIGHT,
-  });
+  readonly #window = new RowWindow(this);
 
   override willUpdate(changed: PropertyValues): void {
     if (changed.has("items")) {
-      const count = valueOf(this.items)?.items.length ?? 0;
-      const virtualizer = this.#virtual.getVirtualizer();
-      virtualizer.setOptions({ ...virtualizer.options, count, overscan: count <= ALL_ROWS ? count : SOME_ROWS });
+      this.#window.count = valueOf(this.items)?.items.length ?? 0;
     }
   }
 
@@ -80,20 +69,18 @@ export class ItemsCard extends LitElement {
         )}
       </div>
       ${this.items.state === "failed" ? html`<p class="failed" role="alert">${this.items.message}</p>` : nothing}
-      <div class="scroller" ${ref(this.#scroller)}>
+      <div class="scroller" ${ref(this.#window.scroller)}>
         ${answer ? this.#table(answer) : html`<p class="soft">Loading …</p>`}
       </div>
     `;
   }
 
   #table({ items, peak_bytes }: ItemsAnswer): TemplateResult {
-    const shown = this.#virtual.getVirtualizer().getVirtualItems();
-    const first = shown[0]?.index ?? 0;
-    const end = (shown.at(-1)?.index ?? -1) + 1;
+    const { first, end } = this.#window.range;
     return itemTable(items.slice(first, end), peak_bytes, this.unit, {
       first,
-      before: spacer(first),
-      after: spacer(items.length - end),
+      before: this.#window.before(ITEM_COLUMNS),
+      after: this.#window.after(ITEM_COLUMNS),
     });
   }
 
@@ -151,12 +138,4 @@ export class ItemsCard extends LitElement {
       }
     `,
   ];
-}
-
-function spacer(rows: number): TemplateResult | typeof nothing {
-  return rows > 0
-    ? html`<tr aria-hidden="true" style="height:${rows * ROW_HEIGHT}px">
-        <td colspan="7" style="padding:0;border:0"></td>
-      </tr>`
-    : nothing;
 }

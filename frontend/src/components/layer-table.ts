@@ -1,7 +1,6 @@
-import { VirtualizerController } from "@tanstack/lit-virtual";
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
-import { createRef, ref } from "lit/directives/ref.js";
+import { ref } from "lit/directives/ref.js";
 import { exactBytes, formatShape, grouped, type Unit } from "../format/bytes";
 import type { Bytes, Category, LayerRow, Total } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
@@ -11,11 +10,10 @@ import { segmentsOf, type Segment } from "../views/phases";
 import { counted, phaseLabel } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
 import { plainBytes } from "./figure";
+import { ROW_HEIGHT, RowWindow } from "./row-window";
 
-const ROW_HEIGHT = 30;
-/** Up to here every row is in the page, so that the browser's own search finds it; beyond, only those in view. */
-const ALL_ROWS = 250;
-const SOME_ROWS = 12;
+/** Name, output, parameters, total and picture. */
+const FIXED_COLUMNS = 5;
 
 /** Every layer with its bytes at the peak, a column for each category, and a total that is the peak. */
 @customElement("memest-layer-table")
@@ -27,28 +25,20 @@ export class LayerTable extends LitElement {
   @state() private sorting: Sorting = { key: "total", descending: true };
 
   #rows: LayerRow[] = [];
-  readonly #scroller = createRef<HTMLDivElement>();
-  readonly #virtual = new VirtualizerController<HTMLDivElement, HTMLTableRowElement>(this, {
-    getScrollElement: () => this.#scroller.value ?? null,
-    count: 0,
-    estimateSize: () => ROW_HEIGHT,
-  });
+  readonly #window = new RowWindow(this);
 
   override willUpdate(changed: PropertyValues): void {
     if (changed.has("layers") || changed.has("sorting")) {
       this.#rows = sorted(this.layers, this.sorting);
-      const virtualizer = this.#virtual.getVirtualizer();
-      const count = this.#rows.length;
-      virtualizer.setOptions({ ...virtualizer.options, count, overscan: count <= ALL_ROWS ? count : SOME_ROWS });
+      this.#window.count = this.#rows.length;
     }
   }
 
   override render(): TemplateResult {
     const columns = columnsOf(this.total);
-    const shown = this.#virtual.getVirtualizer().getVirtualItems();
     const rows = this.#rows;
-    const before = shown[0]?.index ?? 0;
-    const after = rows.length - 1 - (shown.at(-1)?.index ?? -1);
+    const { first, end } = this.#window.range;
+    const width = columns.length + FIXED_COLUMNS;
     const layers = this.layers.filter((layer) => layer.class_name).length;
     return html`
       <header>
@@ -57,7 +47,7 @@ export class LayerTable extends LitElement {
           >${counted(layers, "layer")}, bytes at the peak of the ${phaseLabel(this.phase).toLowerCase()}</span
         >
       </header>
-      <div class="scroller" ${ref(this.#scroller)}>
+      <div class="scroller" ${ref(this.#window.scroller)}>
         <table aria-rowcount=${rows.length + 2} data-testid="layer-table">
           <thead>
             <tr>
@@ -69,8 +59,8 @@ export class LayerTable extends LitElement {
             </tr>
           </thead>
           <tbody>
-            ${spacer(before, columns.length)} ${shown.map((item) => this.#row(rows[item.index]!, item.index, columns))}
-            ${spacer(Math.max(0, after), columns.length)}
+            ${this.#window.before(width)} ${rows.slice(first, end).map((row, n) => this.#row(row, first + n, columns))}
+            ${this.#window.after(width)}
           </tbody>
           <tfoot>
             <tr data-testid="layer-total" aria-rowindex=${rows.length + 2}>
@@ -240,13 +230,4 @@ export class LayerTable extends LitElement {
       }
     `,
   ];
-}
-
-/** Stands for the rows out of view, so that the scroll bar tells the truth. */
-function spacer(rows: number, columns: number): TemplateResult | typeof nothing {
-  return rows > 0
-    ? html`<tr aria-hidden="true" class="spacer" style="height:${rows * ROW_HEIGHT}px">
-        <td colspan=${columns + 5} style="padding:0;border:0"></td>
-      </tr>`
-    : nothing;
 }

@@ -1,0 +1,206 @@
+import { describe, expect, it, vi } from "vitest";
+import { api, deferred, estimate, headline, overview } from "../testing/samples";
+import { ApiError } from "./api";
+import { START, type Place } from "./place";
+import { Store } from "./store";
+import type { Headline, Overview } from "./types";
+
+const profile = {
+  id: "p1",
+  allocator: "bfc",
+  host: "h",
+  started_at: "",
+  before_bytes: 0,
+  peak_bytes: 0,
+  before: [],
+};
+
+describe("starting", () => {
+  it("shows the first run when the address names none, without touching the address", async () => {
+    const remember = vi.fn();
+    const store = new Store(api(), remember);
+    await store.start(START);
+    expect(store.state.run).toBe("a");
+    expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "a" } });
+    expect(remember).not.toHaveBeenCalled();
+  });
+
+  it("shows the run of the address", async () => {
+    const store = new Store(api());
+    await store.start({ ...START, run: "b" });
+    expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "b" } });
+  });
+
+  it("does not ask for a run that is not there", async () => {
+    const asked = vi.fn();
+    const store = new Store(api({ overview: asked }));
+    await store.start({ ...START, run: "gone" });
+    expect(store.state.run).toBe("gone");
+    expect(store.state.overview).toEqual({ state: "idle" });
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  it("keeps the reason when the runs cannot be read", async () => {
+    const store = new Store(api({ runs: () => Promise.reject(new ApiError("torn file", 500)) }));
+    await store.start(START);
+    expect(store.state.runs).toEqual({ state: "failed", message: "torn file", status: 500 });
+  });
+
+  it("asks for curve, profile and peaks only where the run has them", async () => {
+    const timeline = vi.fn(api().timeline);
+    const profiles = vi.fn(api().profile);
+    const peaks = vi.fn(api().peaks);
+    const measured = {
+      ...overview("a").measured,
+      devices: [{ device: "CPU:0", source: "", before_bytes: null, limit_bytes: null, peak_bytes: 1, steps: 1 }],
+      profiles: [profile],
+    };
+    const answers: Record<string, Overview> = {
+      a: overview("a", { estimate: null, measured }),
+      b: overview("b"),
+    };
+    const store = new Store(
+      api({ timeline, profile: profiles, peaks, overview: (run) => Promise.resolve(answers[run]!) }),
+    );
+    await store.start(START);
+    expect([timeline, profiles, peaks].map((asked) => asked.mock.calls)).toEqual([[], [["a", "p1"]], [["a"]]]);
+    await store.selectRun("b");
+    expect([timeline, profiles, peaks].map((asked) => asked.mock.calls.length)).toEqual([1, 1, 1]);
+    expect(store.state.profileId).toBeNull();
+    expect(store.state.profile).toEqual({ state: "idle" });
+  });
+});
+
+describe("answers that come too late", () => {
+  it("drops the answer about a run that is no longer on show", async () => {
+    const slow = deferred<Overview>();
+    const store = new Store(api({ overview: (run) => (run === "a" ? slow.promise : Promise.resolve(overview(run))) }));
+    const started = store.start(START);
+    await vi.waitFor(() => expect(store.state.overview.state).toBe("loading"));
+    await store.selectRun("b");
+    slow.resolve(overview("a"));
+    await started;
+    expect(store.state.overview).toMatchObject({ value: { name: "b" } });
+    expect(store.state.run).toBe("b");
+  });
+
+  it("drops a curve of the run before, even when the new run has none", async () => {
+    const slow = deferred<Awaited<ReturnType<ReturnType<typeof api>["timeline"]>>>();
+    const store = new Store(
+      api({
+        timeline: () => slow.promise,
+        overview: (run) => Promise.resolve(overview(run, run === "b" ? { estimate: null } : {})),
+      }),
+    );
+    const started = store.start(START);
+    await vi.waitFor(() => expect(store.state.curve.state).toBe("loading"));
+    await store.selectRun("b");
+    slow.resolve({ ...(await api().timeline("a", "step")), peak_bytes: 42 });
+    await started;
+    expect(store.state.curve).toEqual({ state: "idle" });
+  });
+
+  it("takes the last of two limits, whichever answer is first", async () => {
+    const first = deferred<Overview>();
+    const verdict = { outcome: "fits" as const, margin_bytes: 1, sentence: "", phases: {} };
+    const store = new Store(
+      api({
+        overview: (run, limit) =>
+          limit === "1GiB"
+            ? first.promise
+            : Promise.resolve(overview(run, { verdict: { ...verdict, limit_bytes: 2 } })),
+      }),
+    );
+    await store.start(START);
+    const one = store.setLimit("1GiB");
+    await store.setLimit("2GiB");
+    first.resolve(overview("a", { verdict: { ...verdict, limit_bytes: 1 } }));
+    await one;
+    expect(store.state.overview).toMatchObject({ value: { verdict: { limit_bytes: 2 } } });
+  });
+});
+
+describe("the limit", () => {
+  const refusing = api({
+    overview: (run, limit) =>
+      limit ? Promise.reject(new ApiError("no memory size", 400)) : Promise.resolve(overview(run)),
+  });
+
+  it("that the server refuses is explained, and the run is shown all the same", async () => {
+    const store = new Store(refusing);
+    await store.start({ ...START, limit: "3 parsecs" });
+    expect(store.state.limitError).toBe("no memory size");
+    expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "a" } });
+    await store.setLimit("");
+    expect(store.state.limitError).toBeNull();
+  });
+
+  it("is kept in the address, trimmed, and asked for once", async () => {
+    const places: Place[] = [];
+    const asked = vi.fn(api().overview);
+    const store = new Store(api({ overview: asked }), (place) => places.push(place));
+    await store.start(START);
+    await store.setLimit(" 9.29GiB ");
+    await store.setLimit("9.29GiB");
+    expect(places).toEqual([{ ...START, limit: "9.29GiB" }]);
+    expect(asked.mock.calls).toEqual([
+      ["a", ""],
+      ["a", "9.29GiB"],
+    ]);
+  });
+
+  it("is not blamed for another error", async () => {
+    const store = new Store(api({ overview: () => Promise.reject(new ApiError("torn file", 500)) }));
+    await store.start({ ...START, limit: "1GiB" });
+    expect(store.state.overview).toEqual({ state: "failed", message: "torn file", status: 500 });
+    expect(store.state.limitError).toBeNull();
+  });
+});
+
+describe("reloading", () => {
+  it("keeps place and what is known in view until the new answer is there", async () => {
+    const later = deferred<Headline[]>();
+    let answers = 0;
+    const store = new Store(
+      api({ runs: () => (answers++ ? later.promise : Promise.resolve([headline("a"), headline("b")])) }),
+    );
+    await store.start({ ...START, run: "b", unit: "MiB" });
+    await store.showItems("step");
+    const reloaded = store.reload();
+    expect(store.state.runs).toMatchObject({ state: "loading", value: [{ name: "a" }, { name: "b" }] });
+    expect(store.state.overview).toMatchObject({ value: { name: "b" } });
+    later.resolve([headline("0"), headline("a"), headline("b")]);
+    await reloaded;
+    expect(store.state.place).toEqual({ run: "b", limit: "", unit: "MiB" });
+    expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "b" } });
+    expect(store.state.itemsPhase).toBe("step");
+    expect(store.state.items.state).toBe("ready");
+  });
+
+  it("moves on to a phase that the estimate has", async () => {
+    let phases = estimate().phases;
+    const store = new Store(
+      api({ overview: (run) => Promise.resolve(overview(run, { estimate: estimate({ phases }) })) }),
+    );
+    await store.start(START);
+    expect(store.state.curvePhase).toBe("step");
+    phases = phases.slice(0, 1);
+    await store.reload();
+    expect(store.state.curvePhase).toBe("build");
+  });
+});
+
+describe("following the address", () => {
+  it("asks only for what changed", async () => {
+    const asked = vi.fn(api().overview);
+    const remember = vi.fn();
+    const store = new Store(api({ overview: asked }), remember);
+    await store.start(START);
+    await store.goTo({ ...START, unit: "B" });
+    expect(asked).toHaveBeenCalledTimes(1);
+    expect(store.state.place.unit).toBe("B");
+    await store.goTo({ run: "b", limit: "1GiB", unit: "B" });
+    expect(asked.mock.calls.at(-1)).toEqual(["b", "1GiB"]);
+    expect(remember).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,116 @@
+import type { Api } from "../model/api";
+import type { DevicePeaks, Estimate, Headline, LayerRow, Overview } from "../model/types";
+
+/** Small answers for tests: what a test is not about has these values. */
+
+export function headline(name: string, change: Partial<Headline> = {}): Headline {
+  return {
+    name,
+    model: "sequential",
+    optimizer: "Adam",
+    batch_size: 1,
+    mode: "graph",
+    device: "CPU",
+    peak_bytes: 3000,
+    measured_peak_bytes: null,
+    limit_bytes: null,
+    problems: [],
+    ...change,
+  };
+}
+
+export function layer(path: string, weights: number, activations: number, change: Partial<LayerRow> = {}): LayerRow {
+  return {
+    path,
+    class_name: "Dense",
+    output_shape: [1, 8],
+    parameters: weights / 4,
+    bytes_per_category: { ...(weights ? { weights } : {}), ...(activations ? { activations } : {}) },
+    bytes_at_peak: weights + activations,
+    ...change,
+  };
+}
+
+export function estimate(change: Partial<Estimate> = {}): Estimate {
+  const phase = { requested_peak_bytes: 0, peak_without_scratch_bytes: 0, peak_op: "adam/Mul_1" };
+  const layers = [layer("net/a", 400, 100), layer("net/b", 0, 900), layer("net/c", 1600, 0)];
+  const categories = { activations: 1000, weights: 2000 };
+  return {
+    subject: {
+      model_name: "net",
+      model_class: "Sequential",
+      parameters: 500,
+      trainable_parameters: 500,
+      optimizer: "Adam",
+      batch_size: 1,
+      mode: "graph",
+      device: "CPU",
+      pool: "growth",
+      versions: { memest: "0.1.0" },
+    },
+    peak_bytes: 3000,
+    peak_phase: "step",
+    resident_bytes: 2000,
+    phases: [
+      { ...phase, name: "build", peak_bytes: 2500, peak_range: [2500, 2500], categories: { weights: 2500 } },
+      { ...phase, name: "step", peak_bytes: 3000, peak_range: [2900, 3600], categories },
+    ],
+    layers,
+    total: { parameters: 500, bytes_per_category: categories, bytes_at_peak: 3000 },
+    dominant: [],
+    assumptions: [],
+    ...change,
+  };
+}
+
+export function overview(name: string, change: Partial<Overview> = {}): Overview {
+  return {
+    name,
+    estimate: estimate(),
+    verdict: null,
+    measured: { peak_bytes: null, difference: null, devices: [], profiles: [], notes: [] },
+    problems: [],
+    ...change,
+  };
+}
+
+export function peaks(change: Partial<DevicePeaks> = {}): DevicePeaks {
+  return {
+    device: "CPU:0",
+    source: "TensorFlow's BFC allocator",
+    before_bytes: 2600,
+    limit_bytes: null,
+    windows: [
+      [0, 0, 3100, 2000],
+      [1, 4, 2950, 2010],
+      [5, 9, 3050, 1990],
+    ],
+    ...change,
+  };
+}
+
+const nothing = { unit: "op" as const, ticks: [], live_bytes: [], op_index: [], ops: [], spans: [] };
+
+/** An Api of two runs, `a` and `b`. */
+export function api(change: Partial<Api> = {}): Api {
+  return {
+    runs: () => Promise.resolve([headline("a"), headline("b")]),
+    overview: (run) => Promise.resolve(overview(run)),
+    items: (_, phase) => Promise.resolve({ phase, peak_bytes: 0, items: [] }),
+    timeline: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
+    profile: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
+    peaks: () => Promise.resolve({ devices: [] }),
+    ...change,
+  };
+}
+
+/** A promise and the means to keep it later. */
+export function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: Error) => void } {
+  let resolve!: (value: T) => void;
+  let reject!: (error: Error) => void;
+  const promise = new Promise<T>((keep, fail) => {
+    resolve = keep;
+    reject = fail;
+  });
+  return { promise, resolve, reject };
+}

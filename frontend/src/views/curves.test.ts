@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import type { Timeline } from "../model/types";
+import { peaks } from "../testing/samples";
+import { describeMoment, describeWindow, formatTime, peakIndex, peaksData } from "./curves";
+
+const timeline: Timeline = {
+  unit: "ns",
+  ticks: [0, 1_500_000],
+  live_bytes: [10, 2048],
+  op_index: [1, 0],
+  ops: ["adam/Mul", "x"],
+  spans: [],
+};
+
+describe("a moment", () => {
+  it("is told with its op, its bytes and its time", () => {
+    expect(describeMoment(timeline, 1, "GiB")).toEqual({
+      title: "adam/Mul",
+      where: "1.5 ms",
+      figures: [{ label: "in use", bytes: 2048, text: "2.0 KiB" }],
+    });
+    expect(describeMoment({ ...timeline, unit: "op", ticks: [3, 7] }, 1, "B").where).toBe("op 7");
+  });
+
+  it("has a time for people", () => {
+    expect([999, 53_240_000, 1_070_000_000].map(formatTime)).toEqual(["0.999 µs", "53.24 ms", "1.07 s"]);
+  });
+});
+
+it("finds the first moment at the peak", () => {
+  expect(peakIndex([1, 5, 3, 5])).toBe(1);
+  expect(peakIndex([])).toBe(-1);
+});
+
+describe("windows of steps", () => {
+  it("reach to the step after their last one, and keep every peak", () => {
+    const data = peaksData(peaks(), { peak: "p", current: "c", area: "a" });
+    expect(data.x).toEqual([0, 1, 5, 10]);
+    expect(data.series.map((series) => series.values)).toEqual([
+      [3100, 2950, 3050, 3050],
+      [2000, 2010, 1990, 1990],
+    ]);
+  });
+
+  it("are told with their steps", () => {
+    const told = [0, 1, 3].map((index) => describeWindow(peaks(), index, "B"));
+    expect(told.map(({ title }) => title)).toEqual(["Step 0", "Steps 1 to 4", "Steps 5 to 9"]);
+    expect(told[1]!.figures.map(({ bytes }) => bytes)).toEqual([2950, 2010]);
+  });
+});
