@@ -60,7 +60,7 @@ class Demo:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """The demo's output, made once a session; its two runs that need many GiB are estimated and not trained."""
     place = tmp_path_factory.mktemp("demo")
-    made = Demo(place / "runs", place / "work", (), "")
+    made = Demo(place / "runs", place / "work", ("small", "fixed"), "")
     ran = subprocess.run(
         made.command("--no-serve"), cwd=REPOSITORY, capture_output=True, text=True, timeout=540, check=False
     )

@@ -23,7 +23,7 @@ from tests.integration.http import ask, wait_for
 from tests.samples import sample_estimate
 
 NAMES = [run.name for run in RUNS]
-TRAINED = []
+TRAINED = ["small", "fixed"]
 LIMIT = "9.29GiB"
 
 
@@ -125,6 +125,10 @@ def expect_phases(tab: Tab, found: Records) -> None:
 def expect_layers(tab: Tab, estimate: Estimate) -> None:
     rows = tab.get("layer-row")
     expect(rows).to_have_count(len(estimate.layers))
+    # The largest comes first, until a person asks for the model's order.
+    largest_first = sorted(estimate.layers, key=lambda layer: -layer.bytes_at_peak)
+    assert rows.evaluate_all("all => all.map((e) => e.dataset.path)") == [layer.path for layer in largest_first]
+    tab.get("layer-table").locator("button[data-sort='model']").click()
     columns = list(estimate.peak_phase.categories)
     for n, layer in enumerate(estimate.layers):
         row = rows.nth(n)
