@@ -52,4 +52,4 @@ def open_tab(browser: Browser) -> Iterator[OpenTab]:
         tab.page.context.close()
     for tab in tabs:
         assert tab.troubles == []
-        assert [url for url in tab.asked if not url.startswith((tab.server, "data:", "blob:"))] == []
+        assert tab.foreign == []

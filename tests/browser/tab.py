@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import FrameLocator, Locator, Page, expect
+from playwright.sync_api import ConsoleMessage, FrameLocator, Locator, Page, expect
 
 from tensorboard_plugin_memest.memory.units import format_bytes
 
@@ -30,15 +30,21 @@ class Tab:
         self.troubles: list[str] = []
         self.asked: list[str] = []
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on(
-            "console",
-            lambda message: (
-                self.troubles.append(f"{message.text} ({message.location.get('url')})")
-                if message.type == "error" or "Content Security" in message.text
-                else None
-            ),
-        )
+        page.on("console", self._hear)
         page.on("request", lambda request: self.asked.append(request.url))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        where = str(message.location.get("url"))
+        # TensorBoard's own page asks for its fonts beside the path prefix and not below it.
+        own_font = urlsplit(where).path.startswith("/font-roboto/")
+        if (message.type == "error" or "Content Security" in message.text) and not own_font:
+            self.troubles.append(f"{message.text} ({where})")
+
+    @property
+    def foreign(self) -> list[str]:
+        """What was asked of anyone but this TensorBoard."""
+        origin = urlsplit(self.server)._replace(path="/", query="", fragment="").geturl()
+        return [url for url in self.asked if not url.startswith((origin, "data:", "blob:"))]
 
     @property
     def frame(self) -> FrameLocator:
