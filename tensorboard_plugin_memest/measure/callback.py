@@ -1,0 +1,223 @@
+"""A Keras callback that logs the estimate of a training and measures its memory."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+
+from tensorboard_plugin_memest.log.logdir import resolve_logdir
+from tensorboard_plugin_memest.measure.allocator import Found, find_allocators
+from tensorboard_plugin_memest.measure.batch_profiler import parse_profile_batch
+from tensorboard_plugin_memest.measure.fit import MEASURING, MeasuredFit
+from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
+from tensorboard_plugin_memest.measure.guard import Guard
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.units import parse_bytes
+
+LogModel = Callable[..., "Estimate | None"]
+
+
+class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
+    """Logs what a training will need, and measures what it does need, for TensorBoard's Memory tab.
+
+    When `fit` begins it logs the estimate of the model. Then it records, batch by batch, the highest number of bytes
+    in use (the peak that `tf.config.experimental.get_memory_info` reports, reset before each batch) and those in use
+    after it, on every device whose allocator counts. Memory profiles that appear in `logdir` during the training are
+    added, and it can make one itself. Validation is not part of any batch.
+
+    The training stays as it is: nothing random is touched, nothing waits for a device, and if a part of memest fails,
+    it warns once (RuntimeWarning) and the training goes on without it.
+
+    Given to `fit` again with the same model, it goes on counting; with another model, or when its `logdir` was changed,
+    it begins anew. A training that dies is recorded up to the batch it died in when the process ends.
+
+    Args:
+        logdir: the run's log directory, the one for TensorBoard; records go to its subdirectory `memest`.
+        batch_size: examples a step; None for that of `fit`, of the model or, where neither tells, 32.
+        limit: memory of the device to judge by, bytes or text such as `"9.29GiB"`; None for the device's own.
+        profile_batch: batch or pair of first and last batch to profile, as in `keras.callbacks.TensorBoard`: counted
+            from 1, 0 for none; later calls of `fit` go on counting. With `steps_per_execution` a batch is one
+            execution. The profile goes to `logdir/plugins/profile`, where XProf finds it too.
+        allocators: finds the allocators to measure; for tests and other sources of numbers.
+        log_model: logs an estimate; None for `memest.log_model`.
+        **as_for_estimate: as for `memest.estimate`.
+
+    Raises:
+        ValueError: an argument is wrong, or Keras does not run on TensorFlow.
+        TypeError: an argument is unknown or of a wrong type.
+    """
+
+    # Keras hands the ends of batches to other threads as long as every callback allows it, and otherwise waits for the
+    # device after each batch to read the logs. Allowing it keeps memest from slowing a training down; what this class
+    # does there is safe, see on_train_batch_end.
+    async_safe = True
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        *,
+        batch_size: int | None = None,
+        limit: int | str | None = None,
+        profile_batch: int | str | tuple[int, int] | list[int] = 0,
+        allocators: Callable[[], Found] = find_allocators,
+        log_model: LogModel | None = None,
+        **as_for_estimate: Any,
+    ) -> None:
+        super().__init__()
+        if keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                f"MemoryCallback measures TensorFlow's allocators, but Keras runs on {keras.backend.backend()!r}. Set "
+                "KERAS_BACKEND=tensorflow in the environment before Keras is imported."
+            )
+        self.logdir = resolve_logdir(logdir)
+        self._profile_batches = parse_profile_batch(profile_batch)
+        self._for_log_model = _checked(batch_size, limit, as_for_estimate)
+        self._allocators = allocators
+        self._log_model = log_model
+        self._guard = Guard()
+        self._run: MeasuredFit | None = None
+        # What the run is of, and what was estimated; weak, for a callback must not keep a model alive.
+        self._measured_model: Callable[[], Any] = _nothing
+        self._is_estimated = False
+        self._estimated_optimizer: Callable[[], Any] = _nothing
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._thread = 0
+        self._batch: int | None = None
+        self._batch_ended = False
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Logs the estimate and makes ready to measure."""
+        self._thread = threading.get_ident()
+        self._batch = None
+        self._guard.run(MEASURING, self._begin_training)
+
+    def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The batch before this one, if still open, was completed; this one begins."""
+        if self._run is None:
+            return
+        if self._batch is not None:
+            self._run.batch_is_over()
+            self._run.confirm_batch()
+        self._batch, self._batch_ended = batch, False
+        self._run.begin_batch(self._steps_of(batch))
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Reads the peak if the training waits for it.
+
+        In another thread it comes at any time, also when the next batch runs. Then it only tells that the batch was
+        one, and the peak is read in the training's thread, by the next thing that happens there.
+        """
+        open_batch = self._batch
+        if self._run is None or open_batch is None:
+            return
+        if threading.get_ident() == self._thread:
+            self._run.batch_is_over()
+            self._run.confirm_batch()
+            self._batch = None
+        elif batch >= open_batch:
+            self._batch_ended = True
+
+    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Keeps the validation inside `fit` out of the last batch before it."""
+        if self._run is not None and self._batch is not None:
+            self._run.batch_is_over()
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Closes the epoch's last batch, and writes."""
+        if self._run is not None:
+            self._close_batch()
+            self._run.end_epoch()
+
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Writes all there is and the profiles that appeared."""
+        if self._run is not None:
+            self._close_batch()
+            self._run.end_training()
+
+    def _begin_training(self) -> None:
+        logdir = resolve_logdir(self.logdir)
+        if self._run is None or self._run.logdir != logdir or self._measured_model() is not self.model:
+            if self._finalizer is not None:
+                self._finalizer()
+            # The peak so far is read here, before the estimate is made.
+            self._run = MeasuredFit(logdir, self._allocators(), self._profile_batches, self._guard)
+            self._finalizer = weakref.finalize(self, self._run.end)
+            # At the end of the process the run sees to itself, because it must know that it is the end.
+            self._finalizer.atexit = False
+            self._measured_model = weakref.ref(self.model)
+            self._is_estimated = False
+        self._run.begin()
+        # A model that was compiled again trains differently.
+        optimizer = getattr(self.model, "optimizer", None)
+        if not self._is_estimated or self._estimated_optimizer() is not optimizer:
+            self._is_estimated = True
+            self._estimated_optimizer = weakref.ref(optimizer) if optimizer is not None else _nothing
+            self._estimate(self._run)
+
+    def _estimate(self, run: MeasuredFit) -> None:
+        batch_size = self._for_log_model["batch_size"] or batch_size_of_fit()
+        arguments = {**self._for_log_model, "batch_size": batch_size, "logdir": run.logdir}
+
+        def log() -> Estimate | None:
+            log_model = self._log_model or _default_log_model()
+            return log_model(self.model, **arguments)
+
+        made = run.log_estimate(log)
+        if made is not None and batch_size is None:
+            run.note(
+                "The batch size of this training could not be found out; the estimate is for "
+                f"{made.subject.batch_size}. Pass batch_size to MemoryCallback."
+            )
+
+    def _close_batch(self) -> None:
+        """The epoch is over, and with it the batch that is open, which was one only if it has ended.
+
+        Where the number of batches is unknown, Keras begins one more and finds that the data has ended.
+        """
+        if self._run is None or self._batch is None:
+            return
+        self._run.batch_is_over()
+        if self._batch_ended:
+            self._run.confirm_batch()
+        else:
+            self._run.discard_batch()
+        self._batch = None
+
+    def _steps_of(self, batch: int) -> int:
+        """How many steps the execution that begins with step `batch` runs."""
+        steps: int = getattr(self.model, "steps_per_execution", 1) or 1
+        total = (self.params or {}).get("steps")
+        return max(1, min(steps, total - batch)) if total else steps
+
+
+def _nothing() -> None:
+    return None
+
+
+def _default_log_model() -> LogModel:
+    # Late, because estimating is much code that a script which only measures does not need.
+    from tensorboard_plugin_memest.api import log_model
+
+    return log_model
+
+
+def _checked(batch_size: int | None, limit: int | str | None, as_for_estimate: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for `log_model`, refused here rather than in the middle of a training."""
+    if batch_size is not None:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int):
+            raise TypeError(f"batch_size is the number of examples a step, an integer, not {batch_size!r}.")
+        if batch_size < 1:
+            raise ValueError(f"batch_size is the number of examples a step, at least 1, not {batch_size}.")
+    if limit is not None:
+        parse_bytes(limit)
+    if as_for_estimate:
+        from tensorboard_plugin_memest.estimate.model import estimate
+
+        inspect.signature(estimate).bind(None, batch_size=batch_size, **as_for_estimate)
+    return {"batch_size": batch_size, "limit": limit, **as_for_estimate}

@@ -1,0 +1,167 @@
+"""What MemoryCallback does, without Keras: one run's estimate, peaks and profiles, and an orderly end in any case."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable
+
+from tensorboard_plugin_memest.measure.allocator import Found
+from tensorboard_plugin_memest.measure.batch_profiler import BatchProfiler
+from tensorboard_plugin_memest.measure.guard import Guard
+from tensorboard_plugin_memest.measure.profile import read_profile
+from tensorboard_plugin_memest.measure.profile_files import find_profiles
+from tensorboard_plugin_memest.measure.recording import Recording
+from tensorboard_plugin_memest.measure.xplane import ProfileError
+from tensorboard_plugin_memest.memory.estimate import Estimate
+
+MEASURING = "measuring"
+ESTIMATING = "estimating the model"
+PROFILING = "profiling"
+READING = "reading a profile"
+
+_NO_EVENTS = (
+    "A profile holds no memory events, because the allocator that was used records none. On a CPU set "
+    "TF_CPU_ALLOCATOR_USE_BFC=1 in the environment before TensorFlow is imported."
+)
+_STILL_RUNNING = (
+    "A profile was still running when training ended, so it is not shown here. Put MemoryCallback after the callback "
+    "that profiles."
+)
+
+
+class MeasuredFit:
+    """One run in one directory, over any number of `fit` calls.
+
+    Of a batch `begin_batch` is called, then `batch_is_over`, then `confirm_batch` or `discard_batch`. However the
+    training ends, `end` is called at the latest when the process does.
+
+    Args:
+        logdir: the run's directory.
+        found: the allocators to measure.
+        profile_batches: first and last batch to profile, counted from 1 over all of the run; None for no profile.
+        guard: what turns memest's own failures into warnings.
+    """
+
+    def __init__(self, logdir: str, found: Found, profile_batches: tuple[int, int] | None, guard: Guard) -> None:
+        self.logdir = logdir
+        self._recording = Recording(logdir, found)
+        self._estimate: Estimate | None = None
+        self._profiler = BatchProfiler(logdir, profile_batches)
+        self._guard = guard
+        # Those of earlier runs, and those that were read.
+        self._known_profiles = set(find_profiles(logdir))
+        self._unreadable: dict[str, str] = {}
+        self._has_own_profile = False
+        self._is_over = True
+
+    def begin(self) -> None:
+        """A training begins. One that ended in the middle of a batch before leaves that batch out."""
+        self._recording.discard()
+        self._recording.open()
+        self._is_over = False
+        # Registering again would call it twice.
+        atexit.unregister(self.end)
+        atexit.register(self.end, process_ends=True)
+
+    def log_estimate(self, log: Callable[[], Estimate | None]) -> Estimate | None:
+        """Calls `log`, which writes an estimate and returns it; notes are kept beside it."""
+        self._estimate = self._guard.run(ESTIMATING, log)
+        return self._estimate
+
+    def note(self, sentence: str) -> None:
+        """Tells what could not be measured and what to do about it."""
+        self._recording.note(sentence)
+
+    def begin_batch(self, steps: int) -> None:
+        """The next batch begins, of `steps` training steps."""
+        self._guard.run(PROFILING, self._profiler.begin, self._recording.steps)
+        self._guard.run(MEASURING, self._recording.begin, steps)
+
+    def batch_is_over(self) -> None:
+        """What is used from here on is not the batch's."""
+        self._guard.run(MEASURING, self._recording.sample)
+        if self._guard.run(PROFILING, self._profiler.end):
+            self._has_own_profile = True
+
+    def confirm_batch(self) -> None:
+        """The batch was one."""
+        self._guard.run(MEASURING, self._confirm)
+
+    def discard_batch(self) -> None:
+        """What began was no batch: the data had ended."""
+        self._recording.discard()
+
+    def end_epoch(self) -> None:
+        """A good moment to write, and to read the profile that this run made itself."""
+        self._guard.run(MEASURING, self._recording.write_if_due, at_epoch_end=True)
+        if self._has_own_profile:
+            self._has_own_profile = False
+            self._log_new_profiles()
+
+    def end_training(self) -> None:
+        """A training ended in order: writes all there is."""
+        self._guard.run(PROFILING, self._profiler.close)
+        self._is_over = not _profiler_is_running()
+        if self._is_over:
+            atexit.unregister(self.end)
+        else:
+            # Of a callback that comes after this one. Its profile is looked for once more in `end`.
+            self._recording.note(_STILL_RUNNING)
+        self._finish()
+
+    def end(self, process_ends: bool = False) -> None:
+        """Nothing more will come.
+
+        A batch that is open died. If the process is ending with the exception that ended it, nothing was allocated
+        since, and the batch is recorded up to there; otherwise it is unknown what was, and it is left out.
+        """
+        if self._is_over:
+            return
+        self._is_over = True
+        atexit.unregister(self.end)
+        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if process_ends and error is not None:
+            self._guard.run(MEASURING, self._recording.confirm_died, error)
+        self._recording.discard()
+        self._guard.run(PROFILING, self._profiler.close)
+        self._recording.withdraw(_STILL_RUNNING)
+        self._finish()
+
+    def _finish(self) -> None:
+        self._log_new_profiles()
+        self._guard.run(MEASURING, self._recording.close)
+
+    def _confirm(self) -> None:
+        self._recording.confirm()
+        self._recording.write_if_due()
+
+    def _log_new_profiles(self) -> None:
+        new = self._guard.run(READING, find_profiles, self.logdir) or []
+        for path in new:
+            if path not in self._known_profiles:
+                self._guard.run(READING, self._log_profile, path)
+
+    def _log_profile(self, path: str) -> None:
+        try:
+            profiles = read_profile(path, self._estimate)
+        except ProfileError as error:
+            # Perhaps another process is still writing it, so it stays new.
+            self._recording.note(str(error))
+            self._unreadable[path] = str(error)
+            return
+        self._known_profiles.add(path)
+        self._recording.withdraw(self._unreadable.pop(path, ""))
+        for profile in profiles:
+            self._recording.write_profile(profile)
+        if not profiles:
+            self._recording.note(_NO_EVENTS)
+
+
+def _profiler_is_running() -> bool:
+    """Whether anything in this process profiles. TensorFlow has no public name for it."""
+    try:
+        from tensorflow.python.profiler import profiler_v2
+    except ImportError:
+        return False
+    return getattr(profiler_v2, "_profiler", None) is not None

@@ -1,0 +1,150 @@
+"""One run that is being measured: step after step into peaks, and those into the log before it is too late."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found, Reading
+from tensorboard_plugin_memest.measure.peaks import PeakRecorder
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+
+# Each record holds the whole run so far. They are written when the number of steps has doubled, and otherwise at times
+# that lie a tenth of the run's age apart: a day of training makes about a hundred records, and a killed run is known
+# to its last tenth.
+_SHORTEST_PAUSE = 1.0
+_LONGEST_PAUSE = 10.0
+_PAUSE_AT_EPOCHS = 2.0
+_PAUSE_PER_AGE = 0.1
+
+
+class Recording:
+    """Measures the steps of one run and writes what it finds into the run's log directory.
+
+    A step is `begin`, then `sample` as soon as it is over, then `confirm`, or `discard` where it turns out that there
+    was no step. Memory that is used between steps is not theirs.
+
+    Args:
+        logdir: the run's directory.
+        found: the allocators to measure, and notes on those that cannot be.
+        clock: seconds that only rise.
+
+    Attributes:
+        before_bytes: the peak of each device before the first step, in bytes, in the order of the allocators.
+    """
+
+    def __init__(
+        self, logdir: str | os.PathLike[str], found: Found, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._logdir = logdir
+        self._allocators: Sequence[AllocatorStatistics] = found.allocators
+        self._recorders = [PeakRecorder() for _ in found.allocators]
+        self.before_bytes = [allocator.read().peak for allocator in found.allocators]
+        self._notes = list(found.notes)
+        self._notes_written: list[str] = []
+        self._clock = clock
+        self._started = self._written_at = clock()
+        self._steps = 0
+        self._steps_written = 0
+        self._open = 0
+        self._readings: list[Reading] | None = None
+        self._writer: RunWriter | None = None
+
+    def open(self) -> None:
+        """Opens the run's file, so that others who write into it meanwhile share it; a write opens it too."""
+        self._open_writer()
+
+    @property
+    def steps(self) -> int:
+        """How many steps were recorded."""
+        return self._steps
+
+    def begin(self, steps: int = 1) -> None:
+        """The next step begins, or the next `steps` that run together."""
+        self._open = steps
+        self._readings = None
+        for allocator in self._allocators:
+            allocator.reset()
+
+    def sample(self) -> None:
+        """The step is over: reads its peak, once."""
+        if self._open and self._readings is None:
+            self._readings = [allocator.read() for allocator in self._allocators]
+
+    def confirm(self) -> None:
+        """The sampled step was one."""
+        if not self._open or self._readings is None:
+            return
+        for recorder, reading in zip(self._recorders, self._readings, strict=True):
+            recorder.record(reading.peak, reading.current, self._open)
+        self._steps += self._open
+        self.discard()
+
+    def discard(self) -> None:
+        """What began was no step."""
+        self._open = 0
+        self._readings = None
+
+    def note(self, sentence: str) -> None:
+        """Tells, with the next record, what could not be measured and what to do about it."""
+        if sentence not in self._notes:
+            self._notes.append(sentence)
+
+    def withdraw(self, sentence: str) -> None:
+        """Takes a note back."""
+        if sentence in self._notes:
+            self._notes.remove(sentence)
+
+    def write_if_due(self, at_epoch_end: bool = False) -> None:
+        """Writes what there is if the last record is old enough."""
+        if self._steps == self._steps_written:
+            return
+        now = self._clock()
+        pause = now - self._written_at
+        usual = max(_PAUSE_AT_EPOCHS if at_epoch_end else _LONGEST_PAUSE, _PAUSE_PER_AGE * (now - self._started))
+        doubled = self._steps >= 2 * self._steps_written and pause >= _SHORTEST_PAUSE
+        if self._steps_written == 0 or doubled or pause >= usual:
+            self.write()
+
+    def write(self) -> None:
+        """Writes the whole run so far, and the notes that are new."""
+        writer = self._open_writer()
+        if self._steps > self._steps_written:
+            for allocator, before, recorder in zip(self._allocators, self.before_bytes, self._recorders, strict=True):
+                writer.write_peaks(
+                    MeasuredPeaks(allocator.device, allocator.source, before, allocator.limit_bytes, recorder.windows)
+                )
+            self._steps_written = self._steps
+        if self._notes != self._notes_written:
+            writer.write_notes(self._notes)
+            self._notes_written = list(self._notes)
+        self._written_at = self._clock()
+
+    def write_profile(self, profile: MeasuredProfile) -> None:
+        """Writes one allocator's timeline of a profile."""
+        self._open_writer().write_profile(profile)
+
+    def close(self) -> None:
+        """Writes what is new and closes the file; a later write opens another."""
+        self.write()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def confirm_died(self, error: BaseException) -> None:
+        """The step that is open ended with `error`, just now: records it up to there."""
+        if not self._open:
+            return
+        self.note(
+            f"Training ended inside step {self._steps} with {type(error).__name__}; the peak of that step is what was "
+            "in use until then."
+        )
+        self.sample()
+        self.confirm()
+
+    def _open_writer(self) -> RunWriter:
+        if self._writer is None:
+            self._writer = RunWriter(self._logdir)
+        return self._writer

@@ -1,0 +1,206 @@
+"""Recording steps: what counts as one, and when it is on disk."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from tensorboard_plugin_memest.measure.allocator import Found
+from tensorboard_plugin_memest.measure.recording import Recording
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, Window
+from tests.unit.measure.logged import Fake, read_log
+
+
+class Clock:
+    """Seconds, as told."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record_steps(recording: Recording, count: int = 1) -> None:
+    for _ in range(count):
+        recording.begin()
+        recording.sample()
+        recording.confirm()
+        recording.write_if_due()
+
+
+def test_each_device_has_its_peaks_its_source_and_what_was_before(tmp_path):
+    gpu = Fake([(5, 70), (10, 20), (11, 30)], limit_bytes=100)
+    cpu = Fake([(1, 2), (3, 4), (5, 6)], device="CPU:0", source="other")
+    recording = Recording(tmp_path, Found((gpu, cpu)))
+    record_steps(recording, 2)
+    recording.close()
+    assert read_log(tmp_path).peaks == {
+        "GPU:0": MeasuredPeaks(
+            "GPU:0", "TensorFlow's BFC allocator", 70, 100, (Window(0, 0, 20, 10), Window(1, 1, 30, 11))
+        ),
+        "CPU:0": MeasuredPeaks("CPU:0", "other", 2, None, (Window(0, 0, 4, 3), Window(1, 1, 6, 5))),
+    }
+    # The peak so far, then for each step a reset before and a reading after.
+    assert gpu.calls == cpu.calls == ["read", "reset", "read", "reset", "read"]
+
+
+def test_steps_that_run_together_are_one_record_of_all_of_them(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording.begin(4)
+    recording.sample()
+    recording.confirm()
+    record_steps(recording)
+    recording.close()
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 3, 10, 1), Window(4, 4, 20, 2))
+    assert recording.steps == 5
+
+
+def test_a_step_is_sampled_once_and_what_comes_later_is_not_in_it(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 99)]),)))
+    recording.begin()
+    recording.sample()
+    recording.sample()
+    recording.confirm()
+    recording.close()
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1),)
+
+
+def test_what_turned_out_to_be_no_step_is_not_recorded(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording.begin()
+    recording.sample()
+    recording.discard()
+    recording.confirm()
+    assert recording.steps == 0
+    record_steps(recording)
+    recording.close()
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 20, 2),)
+
+
+def test_the_first_step_is_on_disk_at_once_and_the_rest_when_doubled_but_not_more_than_once_a_second(tmp_path):
+    clock = Clock()
+    recording = Recording(tmp_path, Found((Fake([(1, 2)]),)), clock)
+    record_steps(recording)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1]
+    clock.now += 0.5
+    record_steps(recording, 100)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1]
+    clock.now += 0.5
+    record_steps(recording)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 102]
+    clock.now += 1
+    record_steps(recording, 101)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 102]
+    record_steps(recording)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 102, 204]
+
+
+def test_slow_steps_are_on_disk_after_ten_seconds(tmp_path):
+    clock = Clock()
+    recording = Recording(tmp_path, Found((Fake([(1, 2)]),)), clock)
+    record_steps(recording, 50)
+    clock.now += 1
+    record_steps(recording)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 51]
+    clock.now += 9.9
+    record_steps(recording)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 51]
+    clock.now += 0.1
+    record_steps(recording)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 51, 53]
+
+
+def test_an_epoch_s_end_is_written_sooner_and_only_if_there_is_news(tmp_path):
+    clock = Clock()
+    recording = Recording(tmp_path, Found((Fake([(1, 2)]),)), clock)
+    record_steps(recording, 1)
+    clock.now += 0.9
+    record_steps(recording, 5)
+    recording.write_if_due(at_epoch_end=True)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1]
+    clock.now += 1.1
+    recording.write_if_due(at_epoch_end=True)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 6]
+    clock.now += 100
+    recording.write_if_due(at_epoch_end=True)
+    assert [p.steps for p in read_log(tmp_path).all_peaks] == [1, 6]
+
+
+def test_a_day_of_training_is_a_hundred_records_and_never_older_than_a_tenth(tmp_path):
+    clock = Clock()
+    recording = Recording(tmp_path, Found((Fake([(1, 2)]),)), clock)
+    day = 24 * 3600
+    for _ in range(day // 2):
+        clock.now += 2
+        record_steps(recording)
+    ages = [2 * peaks.steps for peaks in read_log(tmp_path).all_peaks]
+    assert 50 < len(ages) < 150
+    assert all(later - age <= max(10, math.ceil(0.1 * later)) + 2 for age, later in itertools.pairwise(ages))
+    assert day - ages[-1] <= 0.1 * day + 2
+
+
+def test_nothing_is_lost_however_many_steps(tmp_path):
+    steps = 5000
+    readings = [(step, (step * 7919) % 100_003) for step in range(steps)]
+    recording = Recording(tmp_path, Found((Fake([(0, 0), *readings]),)))
+    record_steps(recording, steps)
+    recording.close()
+    peaks = read_log(tmp_path).peaks["GPU:0"]
+    assert peaks.steps == steps
+    assert peaks.peak_bytes == max(peak for _, peak in readings)
+    assert len(peaks.windows) <= 512
+
+
+def test_notes_are_written_with_the_next_record_once_and_again_when_they_change(tmp_path):
+    recording = Recording(tmp_path, Found((), ("CPU:0: no statistics.",)))
+    record_steps(recording)
+    assert read_log(tmp_path).notes == ("CPU:0: no statistics.",)
+    recording.note("a")
+    recording.note("a")
+    recording.write()
+    assert read_log(tmp_path).notes == ("CPU:0: no statistics.", "a")
+    recording.withdraw("a")
+    recording.withdraw("never said")
+    recording.close()
+    assert read_log(tmp_path).notes == ("CPU:0: no statistics.",)
+    written = len(read_log(tmp_path).records)
+    recording.close()
+    assert len(read_log(tmp_path).records) == written
+
+
+def test_a_run_in_which_nothing_happened_leaves_nothing(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(1, 2)]),)))
+    recording.open()
+    recording.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_after_closing_it_goes_on(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    record_steps(recording)
+    recording.close()
+    record_steps(recording)
+    recording.close()
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1), Window(1, 1, 20, 2))
+
+
+def test_a_step_that_died_is_recorded_up_to_there_and_told(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    record_steps(recording)
+    recording.begin()
+    recording.confirm_died(MemoryError("no more"))
+    recording.close()
+    logged = read_log(tmp_path)
+    assert logged.peaks["GPU:0"].windows == (Window(0, 0, 10, 1), Window(1, 1, 20, 2))
+    assert logged.notes == (
+        "Training ended inside step 1 with MemoryError; the peak of that step is what was in use until then.",
+    )
+
+
+def test_an_error_between_steps_is_no_step(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    record_steps(recording)
+    recording.confirm_died(MemoryError("no more"))
+    recording.close()
+    assert read_log(tmp_path).peaks["GPU:0"].steps == 1
+    assert read_log(tmp_path).notes == ()
