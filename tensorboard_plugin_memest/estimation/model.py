@@ -156,12 +156,18 @@ def _trace_existing(model: keras.Model, given: _Given) -> _Traced:
     with untouched_objects([model, *model._flatten_layers(include_self=False)]), creations.recorded():
         built = _rebuilt(model, given)
         with stand_ins(model):
-            return _trace(model, creations, given, built)
+            return _trace(model, creations, given, exists=True, rebuilt=built)
 
 
-def _trace(model: keras.Model, creations: Creations, given: _Given, rebuilt: list[Birth] | None = None) -> _Traced:
-    """Traces the step of `model`; with an existing model, `rebuilt` says how its variables came to be."""
-    exists = bool(rebuilt) or not creations.all
+def _trace(
+    model: keras.Model,
+    creations: Creations,
+    given: _Given,
+    *,
+    exists: bool = False,
+    rebuilt: list[Birth] | None = None,
+) -> _Traced:
+    """Traces the step of `model`; with an existing one, `rebuilt` says how its variables came to be, if that is known."""
     notes: list[str] = []
     _compile(model, given, notes)
     batch_size, note = batch_size_of(model, given.batch_size)

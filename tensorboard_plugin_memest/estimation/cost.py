@@ -1,0 +1,37 @@
+"""About how long a kernel runs on a CPU: enough to tell which of two ops ends first, no more."""
+
+from __future__ import annotations
+
+import math
+
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
+
+# A dispatched kernel, a core's share of memory bandwidth and of floating-point throughput; of the size that two cores
+# of a server have.
+LAUNCH_SECONDS = 3e-6
+BYTES_PER_SECOND = 8e9
+OPERATIONS_PER_SECOND = 5e10
+
+
+def seconds(graph: StepGraph, index: int) -> float:
+    """About how many seconds the kernel of node `index` runs."""
+    node = graph.nodes[index]
+    moved = sum(output.bytes for output in node.outputs)
+    moved += sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
+    return LAUNCH_SECONDS + moved / BYTES_PER_SECOND + _operations(graph, node) / OPERATIONS_PER_SECOND
+
+
+def _operations(graph: StepGraph, node: Node) -> float:
+    shapes = [graph.nodes[source].outputs[output].shape for source, output in node.inputs]
+    made = node.outputs[0].shape if node.outputs else None
+    if "MatMul" in node.op and made and len(shapes) >= 2 and shapes[0]:
+        # Each element of the result is a dot product over the dimension that the inputs share.
+        return 2.0 * math.sqrt(math.prod(shapes[0]) * math.prod(shapes[1] or (1,)) * math.prod(made))
+    if "Conv" in node.op and "Backprop" not in node.op and made and len(shapes) >= 2 and shapes[1]:
+        return 2.0 * math.prod(made) * math.prod(shapes[1][:-1])
+    if "Conv" in node.op and made:
+        # A gradient of a convolution costs what the convolution does: the incoming gradient times the filter.
+        kernel = made if "Filter" in node.op else shapes[1]
+        incoming = shapes[-1]
+        return 2.0 * math.prod(incoming or (1,)) * math.prod((kernel or (1,))[:-1])
+    return 0.0
