@@ -167,7 +167,7 @@ def _trace(
     exists: bool = False,
     rebuilt: list[Birth] | None = None,
 ) -> _Traced:
-    """Traces the step of `model`; with an existing one, `rebuilt` says how its variables came to be, if that is known."""
+    """Traces the step of `model`; `rebuilt` says how an existing one's variables came to be, if that is known."""
     notes: list[str] = []
     _compile(model, given, notes)
     batch_size, note = batch_size_of(model, given.batch_size)
@@ -214,7 +214,14 @@ def _trace(
 def _rebuilt(model: keras.Model, given: _Given) -> list[Birth] | None:
     """How the variables of an existing model would be created, from its configuration; None where that fails."""
     creations = Creations()
-    with contextlib.suppress(Exception), tf.Graph().as_default(), creations.recorded():
+    # Classes that the user never registered for saving are known all the same: the model is made of them.
+    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    with (
+        contextlib.suppress(Exception),
+        keras.saving.custom_object_scope(own),
+        tf.Graph().as_default(),
+        creations.recorded(),
+    ):
         copy = type(model).from_config(model.get_config())
         if not copy.built:
             x = input_specs(model, batch_size_of(model, given.batch_size)[0], given.inputs)
