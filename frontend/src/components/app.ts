@@ -160,6 +160,7 @@ export class App extends LitElement {
     base,
     css`
       :host {
+        display: flow-root;
         min-height: 100vh;
         background: var(--page);
       }

@@ -114,9 +114,15 @@ export class CurveChart extends LitElement {
     return {
       width,
       height: HEIGHT,
-      padding: [18, 12, 0, 0],
+      padding: [18, 24, 0, 0],
       legend: { show: false },
-      cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false } },
+      cursor: {
+        y: false,
+        points: { size: 7 },
+        drag: { x: true, y: false },
+        // What is in use between two events is what the one before left, however near the next one is.
+        dataIdx: (chart, _, nearest, x) => (nearest > 0 && (chart.data[0][nearest] ?? x) > x ? nearest - 1 : nearest),
+      },
       scales: { x: { time: false }, y: { range: [0, this.axis.max] } },
       axes: [
         {
@@ -246,7 +252,8 @@ export class CurveChart extends LitElement {
   }
 
   #tell(chart: uPlot): void {
-    const { idx, left, top } = chart.cursor;
+    const { idxs, left, top } = chart.cursor;
+    const idx = idxs?.[1];
     if (idx === null || idx === undefined || left === undefined || left < 0) {
       this.told = null;
       this.#index = null;

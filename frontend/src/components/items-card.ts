@@ -68,10 +68,13 @@ export class ItemsCard extends LitElement {
             </button>`,
         )}
       </div>
-      ${this.items.state === "failed" ? html`<p class="failed" role="alert">${this.items.message}</p>` : nothing}
-      <div class="scroller" ${ref(this.#window.scroller)}>
-        ${answer ? this.#table(answer) : html`<p class="soft">Loading …</p>`}
-      </div>
+      ${
+        this.items.state === "failed"
+          ? html`<p class="failed" role="alert">${this.items.message}</p>`
+          : html`<div class="scroller" ${ref(this.#window.scroller)}>
+              ${answer ? this.#table(answer) : html`<p class="soft">Loading …</p>`}
+            </div>`
+      }
     `;
   }
 

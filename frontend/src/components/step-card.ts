@@ -31,11 +31,11 @@ export class StepCard extends LitElement {
   override render(): TemplateResult {
     const { estimate, verdict, measured } = this.overview;
     const limit = verdict?.limit_bytes ?? null;
-    const predicted = valueOf(this.curve);
-    const observed = valueOf(this.profile);
-    const axis = byteAxis([predicted?.peak_bytes ?? 0, observed?.peak_bytes ?? 0], limit, this.unit);
-    const levels: Level[] = limit === null ? [] : [{ label: "limit", bytes: limit, colour: "--limit", side: "left" }];
     const headline = measured.profiles.find(({ id }) => id === this.profileId);
+    // From the overview and not from the curves: the axis stands before they are there, and neither of them moves it.
+    const peak = estimate?.phases.find(({ name }) => name === this.phase)?.peak_bytes ?? 0;
+    const axis = byteAxis([peak, headline?.peak_bytes ?? 0], limit, this.unit);
+    const levels: Level[] = limit === null ? [] : [{ label: "limit", bytes: limit, colour: "--limit", side: "left" }];
     return html`
       <header>
         <h2>One step</h2>
