@@ -137,6 +137,7 @@ export class App extends LitElement {
                   class="layers"
                   .layers=${estimate.layers}
                   .total=${estimate.total}
+                  .model=${estimate.subject.model_name}
                   .phase=${estimate.peak_phase}
                   .unit=${unit}
                 ></memest-layer-table>

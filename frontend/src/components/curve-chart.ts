@@ -162,6 +162,7 @@ export class CurveChart extends LitElement {
     const { ctx, bbox } = chart;
     ctx.save();
     this.#type(ctx);
+    let written = -Infinity;
     this.bands.forEach((band, n) => {
       const from = Math.max(bbox.left, chart.valToPos(band.start, "x", true));
       const to = Math.min(bbox.left + bbox.width, chart.valToPos(band.end, "x", true));
@@ -172,10 +173,14 @@ export class CurveChart extends LitElement {
         ctx.fillStyle = this.#token("--band");
         ctx.fillRect(from, bbox.top, to - from, bbox.height);
       }
-      if (ctx.measureText(band.name).width < to - from - 4) {
+      const half = ctx.measureText(band.name).width / 2;
+      const middle = (from + to) / 2;
+      // Stretches may overlap; their names must not.
+      if (2 * half < to - from - 4 && middle - half > written) {
+        written = middle + half;
         ctx.fillStyle = this.#token("--soft");
         ctx.textAlign = "center";
-        ctx.fillText(band.name, (from + to) / 2, bbox.top - 6 * devicePixelRatio);
+        ctx.fillText(band.name, middle, bbox.top - 6 * devicePixelRatio);
       }
     });
     ctx.restore();

@@ -2,7 +2,6 @@ import { html, nothing, type TemplateResult } from "lit";
 import { exactBytes, formatShape, formatShare, type Unit } from "../format/bytes";
 import type { Bytes, Item } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { layerName } from "../views/layers";
 import { plainBytes } from "./figure";
 
 export const ITEM_COLUMNS = 7;
@@ -23,11 +22,11 @@ export function itemTable(
       <tr>
         <th scope="col">Item</th>
         <th scope="col">What</th>
-        <th scope="col">Layer</th>
-        <th scope="col">Shape</th>
-        <th scope="col" class="number">Requested</th>
         <th scope="col" class="number">Held</th>
         <th scope="col" class="number">Share</th>
+        <th scope="col" class="number">Requested</th>
+        <th scope="col">Layer</th>
+        <th scope="col">Shape</th>
       </tr>
     </thead>
     <tbody>
@@ -42,8 +41,10 @@ function itemRow(item: Item, index: number, whole: Bytes, unit: Unit): TemplateR
     <td title=${LABELS[item.category]}>
       <span class="swatch" style="background:${categoryFill(item.category)}"></span>${item.role}
     </td>
-    <td title=${item.layer}>${layerName(item.layer)}</td>
-    <td class="soft">${item.shape ? formatShape(item.shape) : nothing} ${item.dtype ?? nothing}</td>
+    <td class="number" data-column="held" data-bytes=${item.bytes} title=${exactBytes(item.bytes)}>
+      ${plainBytes(item.bytes, unit)}
+    </td>
+    <td class="number">${formatShare(item.bytes, whole)}</td>
     <td
       class="number"
       data-column="requested"
@@ -52,9 +53,7 @@ function itemRow(item: Item, index: number, whole: Bytes, unit: Unit): TemplateR
     >
       ${plainBytes(item.requested_bytes, unit)}
     </td>
-    <td class="number" data-column="held" data-bytes=${item.bytes} title=${exactBytes(item.bytes)}>
-      ${plainBytes(item.bytes, unit)}
-    </td>
-    <td class="number">${formatShare(item.bytes, whole)}</td>
+    <td>${item.layer}</td>
+    <td class="soft">${item.shape ? formatShape(item.shape) : nothing} ${item.dtype ?? nothing}</td>
   </tr>`;
 }

@@ -20,6 +20,7 @@ const FIXED_COLUMNS = 5;
 export class LayerTable extends LitElement {
   @property({ attribute: false }) layers: readonly LayerRow[] = [];
   @property({ attribute: false }) total!: Total;
+  @property() model = "";
   @property() phase = "step";
   @property() unit: Unit = "GiB";
   @state() private sorting: Sorting = { key: "total", descending: true };
@@ -97,7 +98,7 @@ export class LayerTable extends LitElement {
   #row(row: LayerRow, index: number, columns: readonly Category[]): TemplateResult {
     return html`<tr data-testid="layer-row" data-path=${row.path} aria-rowindex=${index + 2}>
       <th scope="row" title=${row.path}>
-        <span class=${row.class_name ? "name" : "part"}>${layerName(row.path)}</span>
+        <span class=${row.class_name ? "name" : "part"}>${layerName(row.path, this.model)}</span>
         <span class="soft">${row.class_name}</span>
       </th>
       <td class="shape">${row.output_shape ? formatShape(row.output_shape) : nothing}</td>

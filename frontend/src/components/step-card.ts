@@ -10,6 +10,7 @@ import type { Level } from "../views/chart";
 import { curveData, describeMoment, formatTime, peakIndex } from "../views/curves";
 import { counted, phaseLabel, shortened } from "../views/words";
 import "./curve-chart";
+import { bars } from "./bar";
 import { bytes } from "./figure";
 import { itemTable } from "./item-rows";
 
@@ -176,6 +177,7 @@ export class StepCard extends LitElement {
     card,
     segments,
     tables,
+    bars,
     css`
       .panels {
         display: grid;
@@ -245,6 +247,10 @@ export class StepCard extends LitElement {
       }
       summary {
         cursor: pointer;
+      }
+      .scroller th,
+      .scroller td {
+        white-space: nowrap;
       }
       .scroller {
         overflow: auto;

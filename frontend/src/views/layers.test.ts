@@ -34,7 +34,8 @@ it("gives a column to the categories that hold anything", () => {
 });
 
 it("leaves the model's own name out of a layer's", () => {
-  expect(layerName("sequential/dense")).toBe("dense");
-  expect(layerName("m/block/dense")).toBe("block/dense");
-  expect(layerName("(optimizer)")).toBe("(optimizer)");
+  expect(layerName("sequential/dense", "sequential")).toBe("dense");
+  expect(layerName("m/block/dense", "m")).toBe("block/dense");
+  expect(layerName("block/dense", "m")).toBe("block/dense");
+  expect(layerName("(optimizer)", "m")).toBe("(optimizer)");
 });

@@ -27,9 +27,9 @@ export function nextSorting(now: Sorting, key: SortKey): Sorting {
   return now.key === key ? { key, descending: !now.descending } : { key, descending: key !== "model" };
 }
 
-/** Path without the model's name, which all share: what tells one layer from another. */
-export function layerName(path: string): string {
-  return path.slice(path.indexOf("/") + 1);
+/** Path without the model's name, where it has it: what tells one layer from another. */
+export function layerName(path: string, model: string): string {
+  return path.startsWith(`${model}/`) ? path.slice(model.length + 1) : path;
 }
 
 function sortValue(row: LayerRow, key: Exclude<SortKey, "model">): Bytes {
