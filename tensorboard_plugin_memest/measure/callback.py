@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,8 +30,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     after it, on every device whose allocator counts. Memory profiles that appear in `logdir` during the training are
     added, and it can make one itself. Validation is not part of any batch.
 
-    The training stays as it is: nothing random is touched, nothing waits for a device, and if a part of memest fails,
-    it warns once (RuntimeWarning) and the training goes on without it.
+    The training stays as it is: nothing random is touched, nothing more waits for a device, and if a part of memest
+    fails, it warns once (RuntimeWarning) and the training goes on without it.
 
     Given to `fit` again with the same model, it goes on counting; with another model, or when its `logdir` was changed,
     it begins anew. A training that dies is recorded up to the batch it died in when the process ends.
@@ -52,11 +51,6 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         ValueError: an argument is wrong, or Keras does not run on TensorFlow.
         TypeError: an argument is unknown or of a wrong type.
     """
-
-    # Keras hands the ends of batches to other threads as long as every callback allows it, and otherwise waits for the
-    # device after each batch to read the logs. Allowing it keeps memest from slowing a training down; what this class
-    # does there is safe, see on_train_batch_end.
-    async_safe = True
 
     def __init__(
         self,
@@ -87,57 +81,29 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._is_estimated = False
         self._estimated_optimizer: Callable[[], Any] = _nothing
         self._finalizer: weakref.finalize[Any, Any] | None = None
-        self._thread = 0
-        self._batch: int | None = None
-        self._batch_ended = False
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Logs the estimate and makes ready to measure."""
-        self._thread = threading.get_ident()
-        self._batch = None
         self._guard.run(MEASURING, self._begin_training)
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The batch before this one, if still open, was completed; this one begins."""
-        if self._run is None:
-            return
-        if self._batch is not None:
-            self._run.batch_is_over()
-            self._run.confirm_batch()
-        self._batch, self._batch_ended = batch, False
-        self._run.begin_batch(self._steps_of(batch))
+        """The peak is counted from here."""
+        if self._run is not None:
+            self._run.begin_batch(self._steps_of(batch))
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Reads the peak if the training waits for it.
-
-        In another thread it comes at any time, also when the next batch runs. Then it only tells that the batch was
-        one, and the peak is read in the training's thread, by the next thing that happens there.
-        """
-        open_batch = self._batch
-        if self._run is None or open_batch is None:
-            return
-        if threading.get_ident() == self._thread:
-            self._run.batch_is_over()
-            self._run.confirm_batch()
-            self._batch = None
-        elif batch >= open_batch:
-            self._batch_ended = True
-
-    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Keeps the validation inside `fit` out of the last batch before it."""
-        if self._run is not None and self._batch is not None:
-            self._run.batch_is_over()
+        """The peak is read."""
+        if self._run is not None:
+            self._run.end_batch()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Closes the epoch's last batch, and writes."""
+        """Writes, if it is time to."""
         if self._run is not None:
-            self._close_batch()
             self._run.end_epoch()
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Writes all there is and the profiles that appeared."""
         if self._run is not None:
-            self._close_batch()
             self._run.end_training()
 
     def _begin_training(self) -> None:
@@ -175,20 +141,6 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
                 f"{made.subject.batch_size}. Pass batch_size to MemoryCallback."
             )
 
-    def _close_batch(self) -> None:
-        """The epoch is over, and with it the batch that is open, which was one only if it has ended.
-
-        Where the number of batches is unknown, Keras begins one more and finds that the data has ended.
-        """
-        if self._run is None or self._batch is None:
-            return
-        self._run.batch_is_over()
-        if self._batch_ended:
-            self._run.confirm_batch()
-        else:
-            self._run.discard_batch()
-        self._batch = None
-
     def _steps_of(self, batch: int) -> int:
         """How many steps the execution that begins with step `batch` runs."""
         steps: int = getattr(self.model, "steps_per_execution", 1) or 1
@@ -217,7 +169,7 @@ def _checked(batch_size: int | None, limit: int | str | None, as_for_estimate: d
     if limit is not None:
         parse_bytes(limit)
     if as_for_estimate:
-        from tensorboard_plugin_memest.estimate.model import estimate
+        from tensorboard_plugin_memest import estimate
 
         inspect.signature(estimate).bind(None, batch_size=batch_size, **as_for_estimate)
     return {"batch_size": batch_size, "limit": limit, **as_for_estimate}

@@ -33,8 +33,7 @@ _STILL_RUNNING = (
 class MeasuredFit:
     """One run in one directory, over any number of `fit` calls.
 
-    Of a batch `begin_batch` is called, then `batch_is_over`, then `confirm_batch` or `discard_batch`. However the
-    training ends, `end` is called at the latest when the process does.
+    However the training ends, `end` is called at the latest when the process does.
 
     Args:
         logdir: the run's directory.
@@ -78,22 +77,20 @@ class MeasuredFit:
         self._guard.run(PROFILING, self._profiler.begin, self._recording.steps)
         self._guard.run(MEASURING, self._recording.begin, steps)
 
-    def batch_is_over(self) -> None:
-        """What is used from here on is not the batch's."""
-        self._guard.run(MEASURING, self._recording.sample)
+    def end_batch(self) -> None:
+        """The batch is over."""
+        self._guard.run(MEASURING, self._recording.end)
         if self._guard.run(PROFILING, self._profiler.end):
             self._has_own_profile = True
-
-    def confirm_batch(self) -> None:
-        """The batch was one."""
-        self._guard.run(MEASURING, self._confirm)
-
-    def discard_batch(self) -> None:
-        """What began was no batch: the data had ended."""
-        self._recording.discard()
+        self._guard.run(MEASURING, self._recording.write_if_due)
 
     def end_epoch(self) -> None:
-        """A good moment to write, and to read the profile that this run made itself."""
+        """A good moment to write, and to read the profile that this run made itself.
+
+        A batch that has begun was none: where the number of batches is unknown, Keras begins one more and finds that
+        the data has ended.
+        """
+        self._recording.discard()
         self._guard.run(MEASURING, self._recording.write_if_due, at_epoch_end=True)
         if self._has_own_profile:
             self._has_own_profile = False
@@ -122,7 +119,7 @@ class MeasuredFit:
         atexit.unregister(self.end)
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         if process_ends and error is not None:
-            self._guard.run(MEASURING, self._recording.confirm_died, error)
+            self._guard.run(MEASURING, self._recording.end_with, error)
         self._recording.discard()
         self._guard.run(PROFILING, self._profiler.close)
         self._recording.withdraw(_STILL_RUNNING)
@@ -131,10 +128,6 @@ class MeasuredFit:
     def _finish(self) -> None:
         self._log_new_profiles()
         self._guard.run(MEASURING, self._recording.close)
-
-    def _confirm(self) -> None:
-        self._recording.confirm()
-        self._recording.write_if_due()
 
     def _log_new_profiles(self) -> None:
         new = self._guard.run(READING, find_profiles, self.logdir) or []

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tensorboard_plugin_memest.log.writer import RunWriter
-from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found, Reading
+from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found
 from tensorboard_plugin_memest.measure.peaks import PeakRecorder
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 
@@ -23,8 +23,8 @@ _PAUSE_PER_AGE = 0.1
 class Recording:
     """Measures the steps of one run and writes what it finds into the run's log directory.
 
-    A step is `begin`, then `sample` as soon as it is over, then `confirm`, or `discard` where it turns out that there
-    was no step. Memory that is used between steps is not theirs.
+    A step is `begin`, then `end`, or `discard` where it turns out that there was no step. Memory that is used between
+    steps is not theirs.
 
     Args:
         logdir: the run's directory.
@@ -49,7 +49,6 @@ class Recording:
         self._steps = 0
         self._steps_written = 0
         self._open = 0
-        self._readings: list[Reading] | None = None
         self._writer: RunWriter | None = None
 
     def open(self) -> None:
@@ -64,28 +63,32 @@ class Recording:
     def begin(self, steps: int = 1) -> None:
         """The next step begins, or the next `steps` that run together."""
         self._open = steps
-        self._readings = None
         for allocator in self._allocators:
             allocator.reset()
 
-    def sample(self) -> None:
-        """The step is over: reads its peak, once."""
-        if self._open and self._readings is None:
-            self._readings = [allocator.read() for allocator in self._allocators]
-
-    def confirm(self) -> None:
-        """The sampled step was one."""
-        if not self._open or self._readings is None:
+    def end(self) -> None:
+        """The step is over: records its peak. Does nothing where none has begun."""
+        if not self._open:
             return
-        for recorder, reading in zip(self._recorders, self._readings, strict=True):
-            recorder.record(reading.peak, reading.current, self._open)
+        for allocator, recorder in zip(self._allocators, self._recorders, strict=True):
+            current, peak = allocator.read()
+            recorder.record(peak, current, self._open)
         self._steps += self._open
-        self.discard()
+        self._open = 0
+
+    def end_with(self, error: BaseException) -> None:
+        """The step that has begun ended with `error`, just now: records it up to there, and tells."""
+        if not self._open:
+            return
+        self.note(
+            f"Training ended inside step {self._steps} with {type(error).__name__}; the peak of that step is what was "
+            "in use until then."
+        )
+        self.end()
 
     def discard(self) -> None:
         """What began was no step."""
         self._open = 0
-        self._readings = None
 
     def note(self, sentence: str) -> None:
         """Tells, with the next record, what could not be measured and what to do about it."""
@@ -132,17 +135,6 @@ class Recording:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-    def confirm_died(self, error: BaseException) -> None:
-        """The step that is open ended with `error`, just now: records it up to there."""
-        if not self._open:
-            return
-        self.note(
-            f"Training ended inside step {self._steps} with {type(error).__name__}; the peak of that step is what was "
-            "in use until then."
-        )
-        self.sample()
-        self.confirm()
 
     def _open_writer(self) -> RunWriter:
         if self._writer is None:

@@ -23,8 +23,7 @@ class Clock:
 def record_steps(recording: Recording, count: int = 1) -> None:
     for _ in range(count):
         recording.begin()
-        recording.sample()
-        recording.confirm()
+        recording.end()
         recording.write_if_due()
 
 
@@ -47,34 +46,23 @@ def test_each_device_has_its_peaks_its_source_and_what_was_before(tmp_path):
 def test_steps_that_run_together_are_one_record_of_all_of_them(tmp_path):
     recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
     recording.begin(4)
-    recording.sample()
-    recording.confirm()
+    recording.end()
     record_steps(recording)
     recording.close()
     assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 3, 10, 1), Window(4, 4, 20, 2))
     assert recording.steps == 5
 
 
-def test_a_step_is_sampled_once_and_what_comes_later_is_not_in_it(tmp_path):
-    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 99)]),)))
-    recording.begin()
-    recording.sample()
-    recording.sample()
-    recording.confirm()
-    recording.close()
-    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1),)
-
-
 def test_what_turned_out_to_be_no_step_is_not_recorded(tmp_path):
     recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
     recording.begin()
-    recording.sample()
     recording.discard()
-    recording.confirm()
+    recording.end()
     assert recording.steps == 0
     record_steps(recording)
+    recording.end()
     recording.close()
-    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 20, 2),)
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1),)
 
 
 def test_the_first_step_is_on_disk_at_once_and_the_rest_when_doubled_but_not_more_than_once_a_second(tmp_path):
@@ -188,7 +176,7 @@ def test_a_step_that_died_is_recorded_up_to_there_and_told(tmp_path):
     recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
     record_steps(recording)
     recording.begin()
-    recording.confirm_died(MemoryError("no more"))
+    recording.end_with(MemoryError("no more"))
     recording.close()
     logged = read_log(tmp_path)
     assert logged.peaks["GPU:0"].windows == (Window(0, 0, 10, 1), Window(1, 1, 20, 2))
@@ -200,7 +188,7 @@ def test_a_step_that_died_is_recorded_up_to_there_and_told(tmp_path):
 def test_an_error_between_steps_is_no_step(tmp_path):
     recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
     record_steps(recording)
-    recording.confirm_died(MemoryError("no more"))
+    recording.end_with(MemoryError("no more"))
     recording.close()
     assert read_log(tmp_path).peaks["GPU:0"].steps == 1
     assert read_log(tmp_path).notes == ()

@@ -1,0 +1,599 @@
+"""MemoryCallback in real Keras trainings."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+import random
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tensorboard_plugin_memest.measure.allocator import Found
+from tensorboard_plugin_memest.measure.callback import MemoryCallback
+from tensorboard_plugin_memest.measure.profile_files import find_profiles
+from tensorboard_plugin_memest.memory.category import Category
+from tests.integration.processes import EXACT, answer_of, run_python
+from tests.samples import sample_estimate
+from tests.unit.measure.logged import Fake, read_log
+
+X = np.random.default_rng(0).random((80, 12, 12, 3), dtype=np.float32)
+Y = np.random.default_rng(1).random((80, 1), dtype=np.float32)
+
+
+def make_model(units: int = 64, **compiled: Any) -> keras.Model:
+    model = keras.Sequential(
+        [
+            keras.Input((12, 12, 3)),
+            keras.layers.Conv2D(8, 3, activation="relu"),
+            keras.layers.Dropout(0.3),
+            keras.layers.Flatten(),
+            keras.layers.Dense(units, activation="relu"),
+            keras.layers.Dense(1),
+        ]
+    )
+    model.compile(**{"optimizer": "adam", "loss": "mse", "jit_compile": False, **compiled})
+    return model
+
+
+def no_estimate(model: keras.Model, **arguments: Any) -> None:
+    return None
+
+
+def measuring(logdir: Path, **arguments: Any) -> MemoryCallback:
+    """A callback that estimates nothing, which takes seconds, unless told to."""
+    return MemoryCallback(logdir, **{"log_model": no_estimate, **arguments})
+
+
+class Reference(keras.callbacks.Callback):
+    """Reads the same statistics the plain way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readings: list[tuple[int, int]] = []
+        self.validation_peaks: list[int] = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        info = tf.config.experimental.get_memory_info("CPU:0")
+        self.readings.append((info["peak"], info["current"]))
+
+    def on_test_end(self, logs=None):
+        self.validation_peaks.append(tf.config.experimental.get_memory_info("CPU:0")["peak"])
+
+
+@contextlib.contextmanager
+def no_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        yield
+
+
+def windows(logdir: Path, device: str = "CPU:0") -> list[tuple[int, int, int, int]]:
+    return [(w.first_step, w.last_step, w.peak_bytes, w.current_bytes) for w in read_log(logdir).peaks[device].windows]
+
+
+# What is measured.
+
+
+def test_every_batch_s_peak_is_what_tensorflow_reports_after_it(tmp_path):
+    reference = Reference()
+    make_model().fit(X, Y, batch_size=8, epochs=2, verbose=0, callbacks=[measuring(tmp_path), reference])
+    measured = windows(tmp_path)
+    assert measured == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
+    assert len(measured) == 20
+
+
+def test_the_estimate_is_logged_for_the_batch_size_of_fit_and_beside_the_peaks(tmp_path):
+    make_model().fit(X, Y, batch_size=16, verbose=0, callbacks=[MemoryCallback(tmp_path, limit="1GiB")])
+    logged = read_log(tmp_path)
+    (estimate,) = logged.estimates
+    assert estimate.subject.batch_size == 16
+    assert estimate.limit_bytes == 2**30
+    assert logged.peaks["CPU:0"].steps == 5
+    assert logged.notes == ()
+    # One file: TensorBoard may leave the older of two unread.
+    assert len(list((tmp_path / "memest").iterdir())) == 1
+
+
+def test_the_peak_before_training_is_that_of_building(tmp_path):
+    tf.config.experimental.reset_memory_stats("CPU:0")
+    model = make_model(units=2000)
+    building = tf.config.experimental.get_memory_info("CPU:0")["peak"]
+
+    def estimate_that_allocates(model: keras.Model, **arguments: Any) -> None:
+        tf.random.uniform((30_000_000,))
+
+    callback = measuring(tmp_path, log_model=estimate_that_allocates)
+    model.fit(X, Y, batch_size=8, steps_per_epoch=1, verbose=0, callbacks=[callback])
+    peaks = read_log(tmp_path).peaks["CPU:0"]
+    # The data comes on top; what the estimate may allocate does not.
+    assert building <= peaks.before_bytes < building + 4 * X.nbytes
+    assert peaks.peak_bytes < 120_000_000
+
+
+def test_validation_is_not_in_any_batch(tmp_path):
+    # 3200 examples at once, where training sees one.
+    reference = Reference()
+    callbacks = [measuring(tmp_path), reference]
+    tf.config.experimental.reset_memory_stats("CPU:0")
+    make_model().fit(
+        X[:6], Y[:6], batch_size=1, epochs=3, verbose=0, callbacks=callbacks,
+        validation_data=(np.repeat(X, 40, axis=0), np.repeat(Y, 40, axis=0)), validation_batch_size=3200,
+    )  # fmt: skip
+    measured = windows(tmp_path)
+    assert [step for step, *_ in measured] == list(range(18))
+    held = min(current for *_, current in measured)
+    # The convolution's output alone, 3200 x 10 x 10 x 8 floats.
+    validation = 3200 * 10 * 10 * 8 * 4
+    assert max(peak for _, _, peak, _ in measured[1:]) - held < validation
+    assert all(peak - held > validation for peak in reference.validation_peaks)
+
+
+def test_evaluating_with_the_callback_measures_nothing(tmp_path):
+    model = make_model()
+    callback = measuring(tmp_path)
+    model.evaluate(X, Y, verbose=0, callbacks=[callback])
+    model.predict(X, verbose=0, callbacks=[callback])
+    assert read_log(tmp_path).records == []
+
+
+def test_steps_that_run_in_one_execution_are_one_record_of_all_of_them(tmp_path):
+    model = make_model(steps_per_execution=4)
+    model.fit(X, Y, batch_size=8, epochs=2, verbose=0, callbacks=[measuring(tmp_path)])
+    assert [(first, last) for first, last, _, _ in windows(tmp_path)] == [
+        (0, 3), (4, 7), (8, 9), (10, 13), (14, 17), (18, 19)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("validation", [False, True])
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_data_of_unknown_length_leaves_no_step_that_was_none(tmp_path, validation):
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8).filter(lambda x, y: True)
+    make_model().fit(
+        data, epochs=2, verbose=0, validation_data=(X, Y) if validation else None,
+        callbacks=[measuring(tmp_path)],
+    )  # fmt: skip
+    assert [first for first, *_ in windows(tmp_path)] == list(range(20))
+
+
+def test_eager_and_compiled_trainings_are_measured_too(tmp_path):
+    for name, compiled in {"eager": {"run_eagerly": True}, "xla": {"jit_compile": True}}.items():
+        reference = Reference()
+        make_model(**compiled).fit(
+            X, Y, batch_size=40, verbose=0, callbacks=[measuring(tmp_path / name), reference]
+        )  # fmt: skip
+        assert windows(tmp_path / name) == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
+
+
+def test_training_that_is_stopped_within_an_epoch_keeps_all_its_steps(tmp_path):
+    class Stop(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            self.model.stop_training = batch == 3
+
+    make_model().fit(X, Y, batch_size=8, epochs=5, verbose=0, callbacks=[measuring(tmp_path), Stop()])
+    assert [first for first, *_ in windows(tmp_path)] == [0, 1, 2, 3]
+
+
+# Nothing of the training changes.
+
+
+def train(callbacks: list[Any], **compiled: Any) -> tuple[list[float], list[np.ndarray], list[Any]]:
+    """Losses, all variables and what the random generators give next, after 20 steps."""
+    keras.utils.set_random_seed(7)
+    tf.random.set_global_generator(tf.random.Generator.from_seed(7))
+    model = make_model(**compiled)
+    history = model.fit(X, Y, batch_size=8, epochs=2, verbose=0, validation_split=0.0, callbacks=callbacks)
+    variables = [keras.ops.convert_to_numpy(v) for v in [*model.weights, *model.optimizer.variables]]
+    drawn = [
+        random.random(),
+        np.random.random(),
+        float(tf.random.uniform(())),
+        float(tf.random.get_global_generator().uniform(())),
+        float(keras.random.uniform(())),
+    ]
+    return history.history["loss"], variables, drawn
+
+
+@pytest.mark.parametrize("compiled", [{}, {"run_eagerly": True}, {"steps_per_execution": 5}])
+def test_losses_weights_and_random_numbers_are_the_same_bit_by_bit(tmp_path, compiled):
+    without = train([], **compiled)
+    again = train([], **compiled)
+    with_memest = train([MemoryCallback(tmp_path, profile_batch=(2, 3))], **compiled)
+    for losses, variables, drawn in (again, with_memest):
+        assert losses == without[0]
+        assert len(variables) == len(without[1])
+        for ours, theirs in zip(variables, without[1], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        assert drawn == without[2]
+    # It did its work meanwhile.
+    logged = read_log(tmp_path)
+    assert logged.peaks["CPU:0"].steps == 20
+    assert len(logged.profiles) == 1
+    if "run_eagerly" not in compiled:
+        assert len(logged.estimates) == 1
+
+
+def test_a_batch_costs_microseconds(tmp_path):
+    def seconds(callback: keras.callbacks.Callback, batches: int) -> float:
+        callback.set_model(model)
+        callback.set_params({"steps": batches})
+        callback.on_train_begin()
+        started = time.perf_counter()
+        for batch in range(batches):
+            callback.on_train_batch_begin(batch)
+            callback.on_train_batch_end(batch)
+        return time.perf_counter() - started
+
+    model = make_model()
+    per_batch = seconds(measuring(tmp_path), 20_000) / 20_000
+    # Measured: 6 microseconds, where a step of the smallest model takes 440.
+    assert per_batch < 200e-6
+
+
+# Trainings after trainings.
+
+
+def test_fit_again_goes_on_counting_and_estimates_once(tmp_path):
+    estimated = []
+    model = make_model()
+    callback = measuring(tmp_path, log_model=lambda model, **arguments: estimated.append(arguments))
+    for _ in range(3):
+        model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert [first for first, *_ in windows(tmp_path)] == list(range(30))
+    assert [arguments["batch_size"] for arguments in estimated] == [8]
+    # Other layers are trained from here on, so the estimate is another.
+    model.layers[0].trainable = False
+    model.compile("sgd", "mse")
+    model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert len(windows(tmp_path)) == 40
+    assert len(estimated) == 2
+
+
+def test_another_model_is_another_run(tmp_path):
+    estimated = []
+    callback = measuring(tmp_path, log_model=lambda model, **arguments: estimated.append(model))
+    models = [make_model(), make_model()]
+    models[0].fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    models[1].fit(X, Y, batch_size=40, verbose=0, callbacks=[callback])
+    assert len(windows(tmp_path)) == 2
+    assert estimated == models
+
+
+def test_another_directory_is_another_run(tmp_path):
+    callback = measuring(tmp_path / "first")
+    model = make_model()
+    model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    callback.logdir = str(tmp_path / "second")
+    model.fit(X, Y, batch_size=40, verbose=0, callbacks=[callback])
+    assert len(windows(tmp_path / "first")) == 10
+    assert len(windows(tmp_path / "second")) == 2
+
+
+def test_a_callback_does_not_keep_its_model_alive_and_can_be_copied_before_use(tmp_path):
+    estimated = []
+    callback = copy.deepcopy(measuring(tmp_path, log_model=lambda model, **arguments: estimated.append(1)))
+    make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert len(windows(tmp_path)) == 10
+    assert estimated == [1]
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (lambda: {"x": X, "y": Y}, 32),
+        (lambda: {"x": X, "y": Y, "batch_size": 7}, 7),
+        (lambda: {"x": tf.data.Dataset.from_tensor_slices((X, Y)).batch(5)}, 5),
+        (lambda: {"x": tf.data.Dataset.from_tensor_slices((X, Y)).batch(6).map(lambda x, y: (x, y)).prefetch(2)}, 6),
+        (lambda: {"x": tf.data.Dataset.from_tensor_slices((X, Y)).batch(9, drop_remainder=True)}, 9),
+        (lambda: {"x": ((X[:4], Y[:4]) for _ in range(9)), "steps_per_epoch": 2}, None),
+    ],
+)
+def test_the_batch_size_is_found_wherever_fit_has_it(tmp_path, data, size):
+    estimated = []
+
+    def log_model(model: keras.Model, **arguments: Any) -> Any:
+        estimated.append(arguments["batch_size"])
+        return sample_estimate(batch_size=32)
+
+    make_model().fit(**data(), verbose=0, callbacks=[measuring(tmp_path, log_model=log_model)])
+    assert estimated == [size]
+    notes = read_log(tmp_path).notes
+    assert (notes == ()) == (size is not None)
+    if size is None:
+        assert "the estimate is for 32. Pass batch_size to MemoryCallback." in notes[0]
+
+
+def test_what_is_given_goes_to_log_model(tmp_path):
+    estimated = []
+    callback = measuring(
+        tmp_path, batch_size=3, limit="2GiB", device="GPU",
+        log_model=lambda model, **arguments: estimated.append((model, arguments)),
+    )  # fmt: skip
+    model = make_model()
+    model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert estimated == [
+        (model, {"batch_size": 3, "limit": "2GiB", "device": "GPU", "logdir": str(tmp_path)})
+    ]  # fmt: skip
+
+
+# Failures.
+
+
+def test_an_estimate_that_fails_is_one_warning_and_the_rest_is_measured(tmp_path):
+    def fail(model: keras.Model, **arguments: Any) -> None:
+        raise KeyError("no such op")
+
+    model = make_model()
+    callback = measuring(tmp_path, log_model=fail)
+    with pytest.warns(RuntimeWarning, match=r"failed while estimating the model \(KeyError: 'no such op'\)") as told:
+        model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert len(told) == 1
+    assert len(windows(tmp_path)) == 10
+    model.compile("sgd", "mse")
+    with no_warning():
+        model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+
+
+def test_an_allocator_that_fails_is_one_warning_and_what_was_measured_stays(tmp_path):
+    class Dying(Fake):
+        def reset(self) -> None:
+            super().reset()
+            if self.calls.count("reset") == 4:
+                raise ValueError("device lost")
+
+    allocator = Dying([(1, 2)])
+    callback = measuring(tmp_path, allocators=lambda: Found((allocator,)))
+    with pytest.warns(RuntimeWarning, match=r"failed while measuring \(ValueError: device lost\)") as told:
+        history = make_model().fit(X, Y, batch_size=8, epochs=2, verbose=0, callbacks=[callback])
+    assert len(told) == 1
+    assert len(history.history["loss"]) == 2
+    assert allocator.calls.count("reset") == 4
+    assert read_log(tmp_path).peaks["GPU:0"].windows[0].peak_bytes == 2
+
+
+@pytest.mark.parametrize("stage", ["finding", "writing"])
+def test_training_goes_on_where_nothing_can_be_measured_or_written(tmp_path, stage):
+    def fail() -> Found:
+        raise OSError("no devices")
+
+    occupied = tmp_path / "occupied"
+    if stage == "writing":
+        occupied.write_text("a file where the run's directory should be")
+    callback = measuring(occupied, allocators=fail) if stage == "finding" else measuring(occupied)
+    with pytest.warns(RuntimeWarning, match="the training goes on without it") as told:
+        history = make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert len(told) == 1
+    assert len(history.history["loss"]) == 1
+
+
+def test_an_interrupt_inside_memest_interrupts(tmp_path):
+    def interrupt(model: keras.Model, **arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_model().fit(X, Y, verbose=0, callbacks=[measuring(tmp_path, log_model=interrupt)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        ({"logdir": 3}, TypeError, "logdir is a directory"),
+        ({"logdir": ""}, ValueError, "logdir is empty"),
+        ({"logdir": None}, ValueError, "no log directory"),
+        ({"batch_size": 0}, ValueError, "at least 1, not 0"),
+        ({"batch_size": 1.5}, TypeError, "an integer, not 1.5"),
+        ({"batch_size": True}, TypeError, "an integer, not True"),
+        ({"limit": "much"}, ValueError, "'much' is not a memory size"),
+        ({"profile_batch": (3, 2)}, ValueError, r"not \(3, 2\)"),
+        ({"batchsize": 3}, TypeError, "batchsize"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_training(tmp_path, arguments, error, told):
+    with pytest.raises(error, match=told):
+        MemoryCallback(**{"logdir": tmp_path, **arguments})
+
+
+def test_another_backend_is_refused():
+    code = """
+    import json, os
+    from unittest import mock
+    import keras
+    from tensorboard_plugin_memest.measure.callback import MemoryCallback
+    with mock.patch.object(keras.backend, "backend", lambda: "jax"):
+        try:
+            MemoryCallback("somewhere")
+        except ValueError as error:
+            print(json.dumps(str(error)))
+    """
+    assert "Keras runs on 'jax'. Set KERAS_BACKEND=tensorflow" in answer_of(code)
+
+
+def test_a_batch_that_was_interrupted_is_left_out_when_training_goes_on(tmp_path):
+    class Interrupt(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if batch == 3:
+                raise RuntimeError("interrupted")
+
+    model, callback = make_model(), measuring(tmp_path)
+    with pytest.raises(RuntimeError, match="interrupted"):
+        model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback, Interrupt()])
+    model.fit(X, Y, batch_size=8, verbose=0, callbacks=[callback])
+    assert [first for first, *_ in windows(tmp_path)] == list(range(13))
+
+
+def test_a_callback_that_is_thrown_away_after_an_error_has_written_what_it_knew(tmp_path):
+    class Interrupt(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if batch == 7:
+                raise RuntimeError("interrupted")
+
+    def fail() -> None:
+        with pytest.raises(RuntimeError, match="interrupted"):
+            make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=[measuring(tmp_path), Interrupt()])
+
+    fail()
+    gc.collect()
+    assert [first for first, *_ in windows(tmp_path)] == list(range(7))
+
+
+DIE = """
+import sys
+import numpy as np, tensorflow as tf, keras
+from tensorboard_plugin_memest.measure.callback import MemoryCallback
+
+class Grow(keras.layers.Layer):
+    # Needs more and more memory.
+    def build(self, shape):
+        self.calls = self.add_weight(shape=(), dtype="int32", initializer="zeros", trainable=False)
+
+    def call(self, x):
+        self.calls.assign_add(1)
+        more = tf.random.uniform([2 ** 20 * self.calls * self.calls])
+        return x + tf.reduce_sum(more) * 0
+
+model = keras.Sequential([keras.Input((4,)), Grow(), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+x, y = np.ones((400, 4), "float32"), np.ones((400, 1), "float32")
+model.fit(x, y, batch_size=8, verbose=0, callbacks=[
+    MemoryCallback(sys.argv[1], log_model=lambda model, **arguments: None, profile_batch=(3, 1000))])
+"""
+
+
+def test_a_training_that_runs_out_of_memory_is_recorded_up_to_the_step_it_died_in(tmp_path):
+    died = run_python(DIE, str(tmp_path), environment={**EXACT, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"})
+    assert died.returncode == 1
+    assert "ResourceExhaustedError" in died.stderr
+    logged = read_log(tmp_path)
+    peaks = logged.peaks["CPU:0"]
+    assert peaks.limit_bytes == 256 * 2**20
+    # Call n takes 4 n^2 MiB, so the eighth is the last that fits; Keras calls the layer once before training.
+    assert 5 <= peaks.steps <= 9
+    grown = [window.peak_bytes for window in peaks.windows[:-1]]
+    assert grown == sorted(grown)
+    assert grown[-1] > 100 * 2**20
+    (note,) = logged.notes
+    assert note.startswith(f"Training ended inside step {peaks.steps - 1} with ResourceExhaustedError")
+    # The profile that was running is there too, and shows the allocations before the one that failed.
+    (profile,) = logged.profiles
+    assert profile.steps[0].name == "step 2"
+    assert max(grown[2:]) == profile.peak_bytes
+
+
+def test_an_error_that_was_caught_leaves_the_step_out(tmp_path):
+    code = DIE.replace("model.fit(", "try:\n  model.fit(") + "\nexcept tf.errors.ResourceExhaustedError:\n  pass\n"
+    ended = run_python(code, str(tmp_path), environment={**EXACT, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"})
+    assert ended.returncode == 0, ended.stderr
+    logged = read_log(tmp_path)
+    assert 4 <= logged.peaks["CPU:0"].steps <= 8
+    assert logged.notes == ()
+
+
+def test_without_statistics_the_tab_is_told_what_to_do(tmp_path):
+    code = """
+    import sys, json
+    import numpy as np, keras
+    from tensorboard_plugin_memest.measure.callback import MemoryCallback
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((40, 4)), np.ones((40, 1)), batch_size=8, verbose=0,
+              callbacks=[MemoryCallback(sys.argv[1], profile_batch=2)])
+    print(json.dumps("done"))
+    """
+    assert answer_of(code, str(tmp_path), environment={"TF_ENABLE_ONEDNN_OPTS": "0"}) == "done"
+    logged = read_log(tmp_path)
+    assert logged.peaks == {}
+    assert len(logged.estimates) == 1
+    no_statistics, no_events = logged.notes
+    assert no_statistics.startswith("CPU:0: TensorFlow's default CPU allocator keeps no memory statistics.")
+    assert no_events.startswith("A profile holds no memory events")
+    for note in logged.notes:
+        assert "TF_CPU_ALLOCATOR_USE_BFC=1 in the environment before TensorFlow is imported." in note
+
+
+# Profiles.
+
+
+def test_its_own_profile_is_of_the_batches_asked_for_and_lies_where_xprof_looks(tmp_path):
+    make_model().fit(
+        X, Y, batch_size=8, epochs=2, verbose=0, callbacks=[MemoryCallback(tmp_path, profile_batch=(12, 14))]
+    )
+    (path,) = find_profiles(tmp_path)
+    assert Path(path).parts[-4:-2] == ("plugins", "profile")
+    logged = read_log(tmp_path)
+    (profile,) = logged.profiles
+    assert profile.started_at == Path(path).parent.name
+    assert [step.name for step in profile.steps] == ["step 11", "step 12", "step 13"]
+    # The same steps, measured in two ways: the profile's highest total in a step is the allocator's peak of it.
+    peaks = {w.first_step: w.peak_bytes for w in logged.peaks["CPU:0"].windows}
+    assert profile.peak_bytes == max(peaks[11], peaks[12], peaks[13])
+    # And what the estimate knows of the model is found in it.
+    kernel = next(item for item in profile.before if item.shape == (800, 64) and item.category is Category.WEIGHTS)
+    assert kernel.requested_bytes == 800 * 64 * 4 <= kernel.bytes
+    assert sum(item.bytes for item in profile.before) == profile.before_bytes
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_profile_of_keras_own_callback_is_taken_up(tmp_path, order):
+    old = tmp_path / "train" / "plugins" / "profile" / "2020_01_01_00_00_00" / "old.xplane.pb"
+    old.parent.mkdir(parents=True)
+    old.write_text("an earlier run's, and none of this one's business")
+    callbacks = [measuring(tmp_path), keras.callbacks.TensorBoard(tmp_path, profile_batch=(2, 4))]
+    with no_warning():
+        make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=callbacks[:: 1 if order == "before" else -1])
+    logged = read_log(tmp_path)
+    assert [[step.name for step in profile.steps] for profile in logged.profiles] == [["step 1", "step 2", "step 3"]]
+    assert logged.notes == ()
+
+
+def test_a_profile_that_ends_after_the_callback_is_taken_up_when_it_is_thrown_away(tmp_path):
+    def train() -> tuple[str, ...]:
+        callback = measuring(tmp_path)
+        # It ends with the training, and so after the callback before it.
+        profiling = keras.callbacks.TensorBoard(tmp_path, profile_batch=(2, 1000))
+        make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=[callback, profiling])
+        return read_log(tmp_path).notes
+
+    (note,) = train()
+    assert "Put MemoryCallback after the callback that profiles." in note
+    gc.collect()
+    logged = read_log(tmp_path)
+    assert len(logged.profiles) == 1
+    assert len(logged.profiles[0].steps) == 9
+    assert logged.notes == ()
+
+
+def test_two_that_profile_the_same_batches_are_one_profile_and_a_warning(tmp_path):
+    callbacks = [
+        keras.callbacks.TensorBoard(tmp_path, profile_batch=(2, 4)),
+        measuring(tmp_path, profile_batch=(3, 5)),
+    ]
+    with pytest.warns(RuntimeWarning, match="failed while profiling"):
+        make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=callbacks)
+    logged = read_log(tmp_path)
+    assert len(logged.profiles) == 1
+    assert logged.peaks["CPU:0"].steps == 10
+
+
+def test_a_profile_that_cannot_be_read_is_told_and_the_others_are_logged(tmp_path):
+    class Spoil(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            broken = tmp_path / "plugins" / "profile" / "2026_01_01_00_00_00"
+            broken.mkdir(parents=True)
+            (broken / "host.xplane.pb").write_text("no profile")
+
+    with no_warning():
+        make_model().fit(
+            X, Y, batch_size=8, verbose=0, callbacks=[measuring(tmp_path, profile_batch=2), Spoil()]
+        )  # fmt: skip
+    logged = read_log(tmp_path)
+    assert len(logged.profiles) == 1
+    (note,) = logged.notes
+    assert "host.xplane.pb is not a complete profile" in note
