@@ -55,13 +55,9 @@ class BatchProfiler:
         self._logdir = os.fspath(logdir)
         self._batches = batches
         self._seen = 0
+        self._is_open = False
         self._running = False
         self._marker: Any = None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the profiler is on."""
-        return self._running
 
     def begin(self, step: int) -> None:
         """The next batch begins; `step` is the number of its first step.
@@ -72,7 +68,8 @@ class BatchProfiler:
         if self._batches is None:
             return
         self._seen += 1
-        if self._seen == self._batches[0]:
+        self._is_open = True
+        if self._seen == self._batches[0] and not self._running:
             try:
                 tf.profiler.experimental.start(self._logdir)
             except Exception:
@@ -85,8 +82,16 @@ class BatchProfiler:
 
     def end(self) -> bool:
         """The batch is over. True if that ended the profile, which is on disk then."""
+        self._is_open = False
         self._end_marker()
         return self._running and self._batches is not None and self._seen >= self._batches[1] and self.close()
+
+    def discard(self) -> None:
+        """The batch that has begun, if any, was none."""
+        if self._is_open:
+            self._is_open = False
+            self._seen -= 1
+            self._end_marker()
 
     def close(self) -> bool:
         """Ends a profile that is running. True if one was; it is on disk then."""

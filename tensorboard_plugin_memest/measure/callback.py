@@ -89,7 +89,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The peak is counted from here."""
         if self._run is not None:
-            self._run.begin_batch(self._steps_of(batch))
+            self._run.begin_batch(self._guard.run(MEASURING, self._steps_of, batch) or 1)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The peak is read."""

@@ -16,6 +16,7 @@ from tensorboard_plugin_memest.measure.xplane import ProfileError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
 MEASURING = "measuring"
+WRITING = "writing what was measured"
 ESTIMATING = "estimating the model"
 PROFILING = "profiling"
 READING = "reading a profile"
@@ -82,7 +83,7 @@ class MeasuredFit:
         self._guard.run(MEASURING, self._recording.end)
         if self._guard.run(PROFILING, self._profiler.end):
             self._has_own_profile = True
-        self._guard.run(MEASURING, self._recording.write_if_due)
+        self._guard.run(WRITING, self._recording.write_if_due)
 
     def end_epoch(self) -> None:
         """A good moment to write, and to read the profile that this run made itself.
@@ -91,7 +92,8 @@ class MeasuredFit:
         the data has ended.
         """
         self._recording.discard()
-        self._guard.run(MEASURING, self._recording.write_if_due, at_epoch_end=True)
+        self._guard.run(PROFILING, self._profiler.discard)
+        self._guard.run(WRITING, self._recording.write_if_due, at_epoch_end=True)
         if self._has_own_profile:
             self._has_own_profile = False
             self._log_new_profiles()
@@ -111,14 +113,16 @@ class MeasuredFit:
         """Nothing more will come.
 
         A batch that is open died. If the process is ending with the exception that ended it, nothing was allocated
-        since, and the batch is recorded up to there; otherwise it is unknown what was, and it is left out.
+        since, and the batch is recorded up to there; otherwise, as in a notebook, it is unknown what was, and it is
+        left out.
         """
         if self._is_over:
             return
         self._is_over = True
         atexit.unregister(self.end)
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        if process_ends and error is not None:
+        is_interactive = hasattr(sys, "ps1") or sys.flags.interactive
+        if process_ends and error is not None and not is_interactive:
             self._guard.run(MEASURING, self._recording.end_with, error)
         self._recording.discard()
         self._guard.run(PROFILING, self._profiler.close)
@@ -127,7 +131,7 @@ class MeasuredFit:
 
     def _finish(self) -> None:
         self._log_new_profiles()
-        self._guard.run(MEASURING, self._recording.close)
+        self._guard.run(WRITING, self._recording.close)
 
     def _log_new_profiles(self) -> None:
         new = self._guard.run(READING, find_profiles, self.logdir) or []

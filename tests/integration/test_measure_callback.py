@@ -356,7 +356,7 @@ def test_an_allocator_that_fails_is_one_warning_and_what_was_measured_stays(tmp_
     assert len(told) == 1
     assert len(history.history["loss"]) == 2
     assert allocator.calls.count("reset") == 4
-    assert read_log(tmp_path).peaks["GPU:0"].windows[0].peak_bytes == 2
+    assert read_log(tmp_path).peaks["GPU:0"].steps == 3
 
 
 @pytest.mark.parametrize("stage", ["finding", "writing"])

@@ -71,3 +71,14 @@ def test_where_another_profile_runs_it_is_given_up(tmp_path):
         tf.profiler.experimental.stop()
     assert len(find_profiles(tmp_path / "other")) == 1
     assert find_profiles(tmp_path / "mine") == []
+
+
+def test_a_batch_that_was_none_does_not_count(tmp_path):
+    profiler = BatchProfiler(tmp_path, (2, 3))
+    profiler.begin(0)
+    assert not profiler.end()
+    profiler.discard()
+    profiler.begin(1)
+    profiler.discard()
+    assert run_batches(profiler, 2, first_step=1) == [False, True]
+    assert len(find_profiles(tmp_path)) == 1
