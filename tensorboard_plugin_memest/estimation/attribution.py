@@ -43,6 +43,16 @@ class Attribution:
             for index, node in enumerate(graph.nodes)
         ]
 
+    def layer_of(self, index: int) -> str:
+        """The layer that a node belongs to, or the part of the step."""
+        weight = self._weights[index]
+        return weight.layer if weight and self.parts[index] == UPDATE else self._owner_of[index].layer
+
+    def weight_of(self, index: int) -> str | None:
+        """The weight that a node of the update is there for; None for other nodes."""
+        weight = self._weights[index]
+        return weight.weight if weight else None
+
     def _find_parts(self) -> list[str]:
         parts = [FORWARD] * len(self._graph.nodes)
         for index in self._order:

@@ -26,6 +26,8 @@ class Creations:
 
     def __init__(self) -> None:
         self.all: list[Creation] = []
+        # A handle in a graph that never runs is nothing but a name; an eager one takes a little memory.
+        self._handles = tf.Graph()
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
@@ -37,12 +39,13 @@ class Creations:
         initial_value = arguments["initial_value"]
         dtype = arguments.get("dtype")
         run = traced_eagerly(initial_value if callable(initial_value) else lambda: _constant_like(initial_value, dtype))
-        variable = resource_variable_ops.UninitializedVariable(
-            trainable=arguments.get("trainable"),
-            shape=arguments.get("shape") or run.shape,
-            dtype=dtype or run.dtype,
-            name=arguments.get("name"),
-        )
+        with self._handles.as_default():
+            variable = resource_variable_ops.UninitializedVariable(
+                trainable=arguments.get("trainable"),
+                shape=arguments.get("shape") or run.shape,
+                dtype=dtype or run.dtype,
+                name=arguments.get("name"),
+            )
         self.all.append(Creation(variable.handle, run))
         return variable
 

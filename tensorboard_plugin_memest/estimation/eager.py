@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
@@ -69,9 +70,9 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     return run
 
 
-class _Scratch(tf.Graph):  # type: ignore[misc]
+class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("scratch")
         self.run_so_far = EagerRun()
         self._alive: dict[int, tuple[Any, int]] = {}  # id of a tensor: the tensor, references when nobody holds it
         self._numbers: dict[int, int] = {}  # id of a tensor: number of its memory

@@ -18,12 +18,22 @@ class Buffer:
     Attributes:
         bytes: bytes asked for.
         references: how many still need it: readers, and the variable whose value it is.
-        is_variable: whether it is a variable's value.
+        is_resident: whether it is a variable's value or a constant, which stays between steps.
     """
 
     bytes: int
     references: int = 0
-    is_variable: bool = False
+    is_resident: bool = False
+
+
+class TensorList(Buffer):
+    """A list of tensors: no memory of its own, but it holds its elements'."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: list[Buffer | None]) -> None:
+        super().__init__(0)
+        self.elements = elements
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
-from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
-from tensorboard_plugin_memest.estimation.order import Order
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
+from tensorboard_plugin_memest.estimation.graph import CONDITIONALS, LOOPS, Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.lists import list_result
+from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
 from tensorboard_plugin_memest.estimation.rules import OWN, can_take_over, source_of
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
@@ -28,34 +29,75 @@ class VariableStore:
     copied_on_read: set[Variable] = field(default_factory=set)
 
 
+@dataclass
+class Program:
+    """A graph, what its tensors are, and what its kernels keep; with those of the functions it calls.
+
+    Attributes:
+        graph: the graph.
+        tags: for each node, what each of its outputs is.
+        constants: the buffers of the graph's constants, by node, which outlive the step.
+        called: for a node that calls functions, their programs: a loop's body; the branches of a conditional.
+        counts: for a loop, how often it runs.
+    """
+
+    graph: StepGraph
+    tags: Sequence[Sequence[Tag]]
+    constants: dict[int, Buffer] = field(default_factory=dict)
+    called: dict[int, list[Program]] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def constant_events(self) -> list[Event]:
+        """The constants of this graph and of all functions it calls come to life, once."""
+        events = []
+        for index, node in enumerate(self.graph.nodes):
+            if node.op == "Const" and node.outputs[0].bytes:
+                self.constants[index] = Buffer(node.outputs[0].bytes, references=1, is_resident=True)
+                events.append(Event(ALLOCATE, self.constants[index], node.name, self.tags[index][0]))
+        for programs in self.called.values():
+            for program in programs:
+                events += program.constant_events()
+        return events
+
+    @property
+    def weight(self) -> int:
+        """Bytes that one run makes, nested ones included: which of two branches costs more."""
+        own = sum(output.bytes for node in self.graph.nodes for output in node.outputs)
+        return own + sum(max(program.weight for program in programs) for programs in self.called.values())
+
+
 class Execution:
     """One run of a step's graph.
 
     Args:
-        graph: the optimized graph.
-        tags: for each node, what each of its outputs is.
+        program: what runs.
         order: decides what runs next; used once.
         store: the variables' buffers; changed by the run.
-        constants: the buffers of the graph's constants, by node, which outlive the step.
     """
 
     def __init__(
         self,
-        graph: StepGraph,
-        tags: Sequence[Sequence[Tag]],
+        program: Program,
         order: Order,
         store: VariableStore,
-        constants: dict[int, Buffer],
+        *,
+        events: list[Event] | None = None,
+        caller: str | None = None,
+        arguments: Sequence[Buffer | None] = (),
+        iteration: int = 0,
     ) -> None:
-        self._graph = graph
-        self._tags = tags
+        self._program = program
+        self._graph = program.graph
         self._order = order
         self._store = store
-        self._constants = constants
-        self._consumers, self._followers, self._pending = _edges(graph)
+        self._caller = caller
+        self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
+        self._iteration = iteration
+        self._consumers, self._followers, self._pending = _edges(program.graph)
         self._values: dict[tuple[int, int], Buffer | None] = {}
-        self.events: list[Event] = []
+        self._dropped: dict[int, tuple[Buffer | None, ...]] = {}
         self._finished = 0
+        self.events: list[Event] = [] if events is None else events
 
     def run(self) -> list[Event]:
         """Runs every node.
@@ -66,12 +108,16 @@ class Execution:
         Raises:
             RuntimeError: some nodes never became ready, so the graph has a cycle.
         """
+        for fetched in self.call():
+            self._release(fetched, len(self._graph.nodes) - 1)
+        return self.events
+
+    def call(self) -> list[Buffer | None]:
+        """Runs every node and returns what the graph returns, each held once for the caller."""
         self._order.run(self)
         if self._finished != len(self._graph.nodes):
             raise RuntimeError(f"{self._finished} of {len(self._graph.nodes)} ops became ready.")
-        for fetched in self._graph.fetches:
-            self._release(self._values.get(fetched), fetched[0])
-        return self.events
+        return [self._values.get(fetched) for fetched in self._graph.fetches]
 
     @property
     def roots(self) -> list[int]:
@@ -82,12 +128,20 @@ class Execution:
         """Gives a node's outputs their memory."""
         node = self._graph.nodes[index]
         inputs = [self._values.get(source) for source in node.inputs]
-        if index in self._constants:
-            outputs: list[Buffer | None] = [self._constants[index]]
+        if index in self._arguments:
+            outputs: list[Buffer | None] = [self._arguments[index]]
+        elif index in self._program.constants:
+            outputs = [self._program.constants[index]]
         elif index in self._graph.variable_of:
             outputs = [None]
         elif node.op == "ReadVariableOp":
             outputs = [self._read(index, node)]
+        elif index in self._program.called:
+            for output, value in enumerate(self._call(index, inputs)):
+                self._values[index, output] = value
+                if value is not None and not value.is_resident and not isinstance(value, TensorList):
+                    self._emit(RELABEL, value, index, self._program.tags[index][output])
+            return
         else:
             self._assign(index, node, inputs)
             outputs = self._outputs(index, node, inputs)
@@ -111,6 +165,9 @@ class Execution:
                 self._release(buffer, index)
         for source in node.inputs:
             self._release(self._values.get(source), index)
+        # What a list gave up goes once its new reader, if any, holds it.
+        for element in self._dropped.pop(index, ()):
+            self._release(element, index)
         self._finished += 1
         ready = []
         for follower in self._followers[index]:
@@ -119,7 +176,46 @@ class Execution:
                 ready.append(follower)
         return ready
 
+    def _call(self, index: int, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
+        """Runs the functions that a node calls; each value comes back held once."""
+        programs = self._program.called[index]
+        node = self._graph.nodes[index]
+        if node.op not in LOOPS:
+            # Which branch is taken is decided in the run; the one that makes more memory is the one to reckon with.
+            program = max(programs, key=lambda program: program.weight)
+            return self._run_function(program, index, inputs[1:] if node.op in CONDITIONALS else inputs, 0)
+        values = list(inputs)
+        for value in values:
+            if value is not None:
+                value.references += 1
+        for iteration in range(self._program.counts[index]):
+            made = self._run_function(programs[0], index, values, iteration)
+            for value in values:
+                self._release(value, index)
+            values = made
+        return values
+
+    def _run_function(
+        self, program: Program, index: int, arguments: Sequence[Buffer | None], iteration: int
+    ) -> list[Buffer | None]:
+        called = Execution(
+            program,
+            InlineOrder(),
+            self._store,
+            events=self.events,
+            caller=self._caller or self._graph.nodes[index].name,
+            arguments=arguments,
+            iteration=iteration,
+        )
+        return called.call()
+
     def _outputs(self, index: int, node: Node, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
+        result = list_result(
+            self._graph, index, inputs, self._iteration, lambda output, size: self._make(index, output, size)
+        )
+        if result is not None:
+            self._dropped[index] = result.dropped
+            return result.outputs
         given = [self._graph.nodes[source].outputs[output] for source, output in node.inputs]
         taken: set[int] = set()
         outputs: list[Buffer | None] = []
@@ -147,11 +243,11 @@ class Execution:
         for candidate in candidates:
             buffer = inputs[candidate]
             # One reference is this node's own reading; a second means somebody else still needs the value.
-            if buffer is None or candidate in taken or buffer.references != 1:
+            if buffer is None or isinstance(buffer, TensorList) or candidate in taken or buffer.references != 1:
                 continue
             if can_take_over(given[candidate], wanted):
                 taken.add(candidate)
-                self._emit(RELABEL, buffer, index, self._tags[index][number])
+                self._emit(RELABEL, buffer, index, self._program.tags[index][number])
                 return buffer
         return None
 
@@ -168,7 +264,7 @@ class Execution:
         held = self._store.buffers[variable]
         if node.op == "AssignVariableOp":
             value = inputs[1]
-            if value is not None and value.references == 1 and not value.is_variable:
+            if value is not None and value.references == 1 and not value.is_resident:
                 # The value's memory becomes the variable's; the old value goes as soon as nobody reads it.
                 value.references += 1
                 self._hold(index, variable, value)
@@ -189,25 +285,27 @@ class Execution:
         self._emit(ALLOCATE, copy, index, variable_tag(variable))
         self._hold(index, variable, copy)
         # What is still read of the old value is no weight any more.
-        held.is_variable = False
+        held.is_resident = False
         old = replace(variable_tag(variable), category=Category.TEMPORARIES, role="old value, still read")
         self._emit(RELABEL, held, index, old)
         self._release(held, index)
 
     def _hold(self, index: int, variable: Variable, buffer: Buffer) -> None:
-        buffer.is_variable = True
+        buffer.is_resident = True
         self._store.buffers[variable] = buffer
         self._emit(RELABEL, buffer, index, variable_tag(variable))
 
     def _allocate(self, index: int, number: int, wanted: Output) -> Buffer | None:
-        if wanted.bytes == 0:
-            return None
-        buffer = Buffer(wanted.bytes)
-        self._emit(ALLOCATE, buffer, index, self._tags[index][number])
+        return self._make(index, number, wanted.bytes) if wanted.bytes else None
+
+    def _make(self, index: int, number: int, size: int) -> Buffer:
+        buffer = Buffer(size)
+        self._emit(ALLOCATE, buffer, index, self._program.tags[index][number])
         return buffer
 
     def _emit(self, kind: str, buffer: Buffer, index: int, tag: Tag | None = None) -> None:
-        self.events.append(Event(kind, buffer, self._graph.nodes[index].name, tag))
+        name = self._graph.nodes[index].name
+        self.events.append(Event(kind, buffer, f"{self._caller}/{name}" if self._caller else name, tag))
 
     def _release(self, buffer: Buffer | None, index: int) -> None:
         if buffer is None:
@@ -217,6 +315,10 @@ class Execution:
             self._free(buffer, index)
 
     def _free(self, buffer: Buffer, index: int) -> None:
+        if isinstance(buffer, TensorList):
+            for element in buffer.elements:
+                self._release(element, index)
+            return
         self._emit(FREE, buffer, index)
 
 

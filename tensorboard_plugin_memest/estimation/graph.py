@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import graph_pb2, node_def_pb2
+from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.framework import func_graph as tf_func_graph
-from tensorflow.python.framework import meta_graph
+from tensorflow.python.framework import function_def_to_graph, meta_graph
 from tensorflow.python.grappler import tf_optimizer
 
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
+
+CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
+LOOPS = {"While", "StatelessWhile"}
+CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,6 @@ class Node:
         control_inputs: indices of nodes that have to run before.
         outputs: what it makes.
         attributes: the NodeDef's attributes.
-        function: what the graph of a called function (while body, branch) holds, by attribute name.
     """
 
     name: str
@@ -57,12 +60,32 @@ class StepGraph:
         variable_of: index of a node that is a variable's handle, to the variable.
         fetches: (node, output) of what the step returns.
         unknown: names of nodes with an output of unknown size.
+        arguments: in a function's graph, the nodes that stand for its arguments, in order.
+        library: definitions of the functions that nodes call.
     """
 
     nodes: list[Node]
     variable_of: dict[int, Variable]
     fetches: list[tuple[int, int]]
     unknown: list[str]
+    arguments: list[int] = field(default_factory=list)
+    library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
+
+    def function(self, index: int, attribute: str) -> StepGraph:
+        """The graph of the function that node `index` calls through `attribute`, such as a loop's body."""
+        return self._function(index, self.nodes[index].attributes[attribute].func.name)
+
+    def branches(self, index: int) -> list[StepGraph]:
+        """The graphs of all branches of a Case node."""
+        return [self._function(index, call.name) for call in self.nodes[index].attributes["branches"].list.func]
+
+    def _function(self, index: int, name: str) -> StepGraph:
+        node = self.nodes[index]
+        # A branch's arguments come after the condition.
+        given = node.inputs[1:] if node.op in CONDITIONALS else node.inputs
+        shapes = [self.nodes[source].outputs[output].shape for source, output in given]
+        variables = [self.variable_of.get(source) for source, _ in given]
+        return _function_graph(self.library, name, shapes, variables)
 
 
 def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variable], device: str) -> StepGraph:
@@ -73,12 +96,16 @@ def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variab
         handles: name of a placeholder for a captured variable, to the variable.
         device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
     """
-    definition = graph.as_graph_def()
+    definition = graph.as_graph_def(add_shapes=True)
     for node in definition.node:
         # Grappler fuses only what it knows to be placed on a device whose kernels can.
+        _keep_control_flow(node)
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
         if node.name in handles:
             _make_handle(node, handles[node.name])
+    for function in definition.library.function:
+        for node in function.node_def:
+            _keep_control_flow(node)
     with tf.Graph().as_default() as imported:
         tf.import_graph_def(definition, name="")
     meta = meta_graph.create_meta_graph_def(graph=imported)
@@ -89,6 +116,8 @@ def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variab
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     config.graph_options.rewrite_options.min_graph_nodes = -1
     optimized = tf_optimizer.OptimizeGraph(config, meta)
+    _see_through_loops(optimized.node)
+    _fold_shapes(optimized.node, handles)
     nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
     return _read(optimized, nodes, handles, fetched)
 
@@ -104,6 +133,68 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["dtype"].type = tf.as_dtype(variable.dtype).as_datatype_enum
     node.attr["shape"].shape.CopyFrom(tf.TensorShape(variable.shape).as_proto())
     node.attr["shared_name"].s = node.name.encode()
+
+
+def _see_through_loops(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
+    """Makes what reads a variable's handle that a loop only passed on read the handle itself, after the loop."""
+    loops = {node.name: node for node in nodes if node.op in LOOPS}
+    for node in nodes:
+        for number, name in enumerate(node.input):
+            loop, _, output = name.partition(":")
+            if loop not in loops:
+                continue
+            passed = int(output or 0)
+            if loops[loop].attr["T"].list.type[passed] == types_pb2.DT_RESOURCE:
+                node.input[number] = loops[loop].input[passed]
+                node.input.append(f"^{loop}")
+
+
+def _fold_shapes(nodes: Iterable[node_def_pb2.NodeDef], handles: Mapping[str, Variable]) -> None:
+    """Makes the shapes of variables, which their handles know, constants; zeros like them then have a known size."""
+    for node in nodes:
+        if node.op != "VariableShape" or node.input[0] not in handles:
+            continue
+        dtype = node.attr["out_type"].type or tf.int32.as_datatype_enum
+        value = tf.make_tensor_proto(np.array(handles[node.input[0]].shape), dtype)
+        controls = [f"^{name}" if not name.startswith("^") else name for name in node.input[1:]]
+        node.op = "Const"
+        del node.input[:]
+        node.input.extend(controls)
+        node.attr.clear()
+        node.attr["dtype"].type = dtype
+        node.attr["value"].tensor.CopyFrom(value)
+
+
+def _keep_control_flow(node: node_def_pb2.NodeDef) -> None:
+    # Loops and branches stay calls of functions here; the runtime takes them apart, which changes no tensor's size.
+    if "_lower_using_switch_merge" in node.attr:
+        node.attr["_lower_using_switch_merge"].b = False
+
+
+def _function_graph(
+    library: Mapping[str, function_pb2.FunctionDef],
+    name: str,
+    shapes: Sequence[tuple[int, ...] | None],
+    variables: Sequence[Variable | None],
+) -> StepGraph:
+    function = library[name]
+    definition, flat_names = function_def_to_graph.function_def_to_graph_def(function)
+    arguments = [argument.name for argument in function.signature.input_arg]
+    known = {name: shape for name, shape in zip(arguments, shapes, strict=True) if shape is not None}
+    handles = {name: variable for name, variable in zip(arguments, variables, strict=True) if variable is not None}
+    for node in definition.node:
+        if node.name in handles:
+            _make_handle(node, handles[node.name])
+        elif node.name in known:
+            node.attr["shape"].shape.CopyFrom(tf.TensorShape(known[node.name]).as_proto())
+    _see_through_loops(definition.node)
+    _fold_shapes(definition.node, handles)
+    fetched = [flat_names[function.ret[output.name]] for output in function.signature.output_arg]
+    definition.library.function.extend(library.values())
+    graph = _read(definition, list(definition.node), handles, fetched)
+    index = {node.name: number for number, node in enumerate(graph.nodes)}
+    graph.arguments = [index[argument] for argument in arguments]
+    return graph
 
 
 def _in_creation_order(nodes: Iterable[node_def_pb2.NodeDef], created: Sequence[str]) -> list[node_def_pb2.NodeDef]:
@@ -143,7 +234,9 @@ def _read(
     nodes: list[Node] = []
     unknown: list[str] = []
     for node in ordered:
-        outputs = [_output(tensor) for tensor in graph.get_operation_by_name(node.name).outputs]
+        known = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
+        made = graph.get_operation_by_name(node.name).outputs
+        outputs = [_output(tensor, known[n] if n < len(known) else None) for n, tensor in enumerate(made)]
         if any(output.shape is None and output.dtype not in ("resource", "variant", "string") for output in outputs):
             unknown.append(node.name)
         data = [name for name in node.input if not name.startswith("^")]
@@ -162,6 +255,7 @@ def _read(
         variable_of={index[name]: variable for name, variable in handles.items() if name in index},
         fetches=[_source(name, index) for name in fetched],
         unknown=unknown,
+        library={function.signature.name: function for function in definition.library.function},
     )
 
 
@@ -170,12 +264,15 @@ def _source(name: str, index: Mapping[str, int]) -> tuple[int, int]:
     return index[node], int(output or 0)
 
 
-def _output(tensor: tf.Tensor) -> Output:
+def _output(tensor: tf.Tensor, traced: tensor_shape_pb2.TensorShapeProto | None) -> Output:
     dtype = tensor.dtype.name
-    if not tensor.shape.is_fully_defined():
+    shape = tensor.shape
+    if traced is not None and not shape.is_fully_defined():
+        # What a list in a loop holds was known when the loop was traced, and is not to be inferred again.
+        shape = tf.TensorShape(traced)
+    if not shape.is_fully_defined():
         return Output(None, dtype, 0)
-    shape = tuple(tensor.shape)
-    return Output(shape, dtype, size_in_bytes(shape, tensor.dtype.base_dtype))
+    return Output(tuple(shape), dtype, size_in_bytes(shape, tensor.dtype.base_dtype))
 
 
 def constant_value(node: Node) -> np.ndarray | None:

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 from keras.src import backend as keras_backend
+from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.creation import Creations
@@ -19,6 +20,7 @@ from tensorboard_plugin_memest.estimation.graph import optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals, untouched_objects
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.estimation.phases import Birth, Run, phases_of
+from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.subject import (
     Batch,
     batch_size_of,
@@ -98,11 +100,7 @@ def estimate(
             model = model_or_build
             traced = _trace_existing(model, given)
         elif callable(model_or_build):
-            with tf.Graph().as_default():
-                creations = Creations()
-                with creations.recorded():
-                    model = checked_model(model_or_build(), "What the function returns")
-                    traced = _trace(model, creations, given)
+            model, traced = _trace_built(model_or_build, given)
         else:
             model = checked_model(model_or_build, "The first argument")
         mode_notes = _mode_notes(model, jit_compile, chosen)
@@ -146,6 +144,27 @@ def _mode_notes(model: keras.Model, jit_compile: bool | None, device: Device) ->
             "jit_compile=False. XLA fuses the optimizer's update, so it usually needs less."
         ]
     return []
+
+
+def _trace_built(build: Callable[[], keras.Model], given: _Given) -> tuple[keras.Model, _Traced]:
+    """Builds and traces a model of which nothing is ever allocated."""
+    try:
+        # Inside a function's graph not even constants are.
+        with tf_func_graph.FuncGraph("build").as_default():
+            return _build_and_trace(build, given)
+    except UsageError:
+        raise
+    except Exception:
+        # What needs eager values on the way (`.numpy()`, `adapt`, loading weights) can be built eagerly, its variables
+        # still without memory; what fails there too, fails with the error that the user would see.
+        return _build_and_trace(build, given)
+
+
+def _build_and_trace(build: Callable[[], keras.Model], given: _Given) -> tuple[keras.Model, _Traced]:
+    creations = Creations()
+    with creations.recorded():
+        model = checked_model(build(), "What the function returns")
+        return model, _trace(model, creations, given)
 
 
 def _trace_existing(model: keras.Model, given: _Given) -> _Traced:
@@ -219,7 +238,7 @@ def _rebuilt(model: keras.Model, given: _Given) -> list[Birth] | None:
     with (
         contextlib.suppress(Exception),
         keras.saving.custom_object_scope(own),
-        tf.Graph().as_default(),
+        tf_func_graph.FuncGraph("rebuild").as_default(),
         creations.recorded(),
     ):
         copy = type(model).from_config(model.get_config())
@@ -276,19 +295,21 @@ def _symbolic(spec: tf.TensorSpec) -> keras.KerasTensor:
 def _assemble(model: keras.Model, traced: _Traced, device: Device, mode_notes: list[str]) -> Estimate:
     graph = optimized_graph(traced.trace.graph, traced.trace.handles, device.kind)
     attribution = Attribution(graph, traced.trace.owners)
+    program, program_notes = program_of(graph, attribution)
     born = {birth.variable for birth in [*(traced.built or []), *traced.slots]}
     run = Run(
         built=traced.built,
         slots=traced.slots,
         others=[variable for variable in traced.trace.variables if variable not in born],
-        graph=graph,
-        attribution=attribution,
+        program=program,
+        parts=attribution.parts,
     )
     phases, resident = phases_of(run, device)
     unknown = [
         f"The size of {name!r} ({graph_layer}) is not known before the run; it was not counted."
         for name, graph_layer in ((name, traced.trace.owners.find(name).layer) for name in graph.unknown)
     ]
+    notes = [*traced.assumptions, *mode_notes, *traced.trace.assumptions, *program_notes, *unknown, _SCRATCH_NOTE]
     optimizers = [type(one).__name__ for one in optimizers_of(model)]
     return Estimate(
         subject=Subject(
@@ -306,7 +327,7 @@ def _assemble(model: keras.Model, traced: _Traced, device: Device, mode_notes: l
         resident_bytes=resident,
         phases=phases,
         layer_infos=traced.layers,
-        assumptions=(*traced.assumptions, *mode_notes, *traced.trace.assumptions, *unknown, _SCRATCH_NOTE),
+        assumptions=tuple(notes),
         limit_bytes=device.limit_bytes,
     )
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
-from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE, Attribution
+from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
 from tensorboard_plugin_memest.estimation.cost import seconds
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.graph import StepGraph
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
@@ -44,15 +44,15 @@ class Run:
         built: the variables that building and compiling the model creates, in order; None when that is not known.
         slots: the variables that the first step creates, in order.
         others: variables that exist besides, with no known birth.
-        graph: one step.
-        attribution: whose each of its tensors is.
+        program: one step.
+        parts: for each of its nodes, which part of the step it belongs to.
     """
 
     built: Sequence[Birth] | None
     slots: Sequence[Birth]
     others: Sequence[Variable]
-    graph: StepGraph
-    attribution: Attribution
+    program: Program
+    parts: Sequence[str]
 
 
 def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
@@ -61,7 +61,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     A step is played in the order that is most likely on the device, and its range of peaks comes from the others that
     can happen.
     """
-    orders = _orders(run.graph, device)
+    orders = _orders(run.program.graph, device)
     plays = [_play(run, device, order) for order in orders]
     # On several threads the order changes from step to step, and a run meets the highest peak sooner or later.
     likely = plays[: VARIATIONS + 1] if device.kind == CPU and device.threads > 1 else plays[:1]
@@ -115,14 +115,13 @@ def _play(run: Run, device: Device, order: Callable[[], Order]) -> _Play:
         played["build"] = memory.play(_births(run.built, store))
     for variable in run.others:
         memory.play(_existing(variable, store))
-    constants, constant_events = _constants(run)
-    first = [*_births(run.slots, store), *constant_events]
+    first = [*_births(run.slots, store), *run.program.constant_events()]
     offset = len(first)
-    events, spans = _step(run, order, store, constants, offset)
+    events, spans = _step(run, order, store, offset)
     played["first_step"] = memory.play([*first, *events], spans)
     steps = []
     for _ in range(STEADY_STEPS):
-        events, spans = _step(run, order, store, constants, 0)
+        events, spans = _step(run, order, store, 0)
         steps.append(memory.play(events, spans))
     played["step"] = max(steps, key=lambda step: step.peak_bytes)
     return _Play(played, [step.peak_bytes for step in steps], resident_bytes(list(store.buffers.values())))
@@ -153,36 +152,29 @@ def _births(births: Iterable[Birth], store: VariableStore) -> list[Event]:
             continue
         kept = buffers[run.result]
         # The variable takes over the memory of its first value.
-        kept.references, kept.is_variable = 1, True
+        kept.references, kept.is_resident = 1, True
         store.buffers[variable] = kept
         events.append(Event(RELABEL, kept, f"{variable.name} initializer", variable_tag(variable)))
     return events
 
 
 def _existing(variable: Variable, store: VariableStore) -> list[Event]:
-    buffer = Buffer(variable.bytes, references=1, is_variable=True)
+    buffer = Buffer(variable.bytes, references=1, is_resident=True)
     store.buffers[variable] = buffer
     return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
 
 
-def _constants(run: Run) -> tuple[dict[int, Buffer], list[Event]]:
-    """The graph's constants, which the executor's kernels hold as long as the function lives."""
-    buffers: dict[int, Buffer] = {}
-    events = []
-    for index, node in enumerate(run.graph.nodes):
-        if node.op == "Const" and node.outputs[0].bytes:
-            buffers[index] = Buffer(node.outputs[0].bytes, references=1)
-            events.append(Event(ALLOCATE, buffers[index], node.name, run.attribution.tags[index][0]))
-    return buffers, events
-
-
 def _step(
-    run: Run, order: Callable[[], Order], store: VariableStore, constants: dict[int, Buffer], offset: int
+    run: Run, order: Callable[[], Order], store: VariableStore, offset: int
 ) -> tuple[list[Event], list[tuple[str, int, int]]]:
-    execution = Execution(run.graph, run.attribution.tags, order(), store, constants)
-    events = execution.run()
-    parts = {node.name: part for node, part in zip(run.graph.nodes, run.attribution.parts, strict=True)}
-    return events, _spans([parts[event.op] for event in events], offset)
+    events = Execution(run.program, order(), store).run()
+    parts = {node.name: part for node, part in zip(run.program.graph.nodes, run.parts, strict=True)}
+    found, last = [], FORWARD
+    for event in events:
+        # What happens inside a loop belongs where the loop does.
+        last = parts.get(event.op, last)
+        found.append(last)
+    return events, _spans(found, offset)
 
 
 def _spans(parts: Sequence[str], offset: int) -> list[tuple[str, int, int]]:

@@ -1,0 +1,86 @@
+"""TensorLists: how loops pile up tensors for the backward pass, one element an iteration.
+
+Source of the rules: `tensorflow/core/kernels/list_kernels.cc`. A list holds references to its elements' memory; pushing
+and setting share the tensor, `TensorListFromTensor` copies each row, `TensorListStack` makes one new tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.estimation.events import Buffer, TensorList
+from tensorboard_plugin_memest.estimation.graph import StepGraph, constant_value
+
+Allocate = Callable[[int, int], Buffer]  # (output of the node that the memory is for, bytes)
+
+
+@dataclass(frozen=True)
+class ListResult:
+    """What a TensorList op makes, and the elements that the list gives up."""
+
+    outputs: list[Buffer | None]
+    dropped: tuple[Buffer | None, ...] = ()
+
+
+def list_result(
+    graph: StepGraph, index: int, inputs: Sequence[Buffer | None], iteration: int, allocate: Allocate
+) -> ListResult | None:
+    """Runs a TensorList op.
+
+    Args:
+        graph: the graph that holds the node.
+        index: the node.
+        inputs: what its inputs hold.
+        iteration: number of the loop's iteration it runs in: which element it reads or writes.
+        allocate: makes memory.
+
+    Returns:
+        Its result; None if the node is no op on a list that is known.
+    """
+    node = graph.nodes[index]
+    given = inputs[0] if inputs and isinstance(inputs[0], TensorList) else None
+    match node.op:
+        case "EmptyTensorList":
+            return ListResult([TensorList([])])
+        case "TensorListReserve":
+            size = constant_value(graph.nodes[node.inputs[1][0]])
+            return ListResult([TensorList([None] * (int(size) if size is not None else 0))])
+        case "TensorListFromTensor":
+            tensor = graph.nodes[node.inputs[0][0]].outputs[node.inputs[0][1]]
+            rows = tensor.shape[0] if tensor.shape else 0
+            return ListResult([TensorList([_held(allocate(0, tensor.bytes // rows)) for _ in range(rows)])])
+        case "TensorListPushBack" if given:
+            made = _writable(given)
+            made.elements.append(_held(inputs[1]))
+            return ListResult([made])
+        case "TensorListSetItem" if given:
+            made = _writable(given)
+            position = iteration % len(made.elements) if made.elements else 0
+            made.elements += [None] * (position + 1 - len(made.elements))
+            replaced = made.elements[position]
+            made.elements[position] = _held(inputs[2])
+            return ListResult([made], (replaced,))
+        case "TensorListGetItem" if given and given.elements:
+            element = given.elements[iteration % len(given.elements)]
+            return ListResult([element or allocate(0, node.outputs[0].bytes)])
+        case "TensorListPopBack" if given and given.elements:
+            made = _writable(given)
+            last = made.elements.pop()
+            return ListResult([made, last or allocate(1, node.outputs[1].bytes)], (last,))
+    return None
+
+
+def _held(buffer: Buffer | None) -> Buffer | None:
+    if buffer is not None:
+        buffer.references += 1
+    return buffer
+
+
+def _writable(given: TensorList) -> TensorList:
+    """A list with the elements of `given`: they move if nobody else reads it, else both hold them."""
+    if given.references == 1:
+        made = TensorList(given.elements)
+        given.elements = []
+        return made
+    return TensorList([_held(element) for element in given.elements])
