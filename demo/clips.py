@@ -15,7 +15,9 @@ from scipy.io import wavfile
 from scipy.signal import chirp
 
 RATE = 44_100  # Hz
-CLIPS_PER_CLASS = 12
+# Few: tf.data keeps the spectrograms, 1.5 MB each, and on a CPU in the same allocator as the tensors of a step. There
+# they would change which chunks of memory those get, and with it the measured peaks.
+CLIPS_PER_CLASS = 4
 
 Sound = npt.NDArray[np.float64]
 

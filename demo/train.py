@@ -45,7 +45,8 @@ def make_dataset(clips: Path) -> tf.data.Dataset:
     others = sorted(str(path) for path in (clips / "other").glob("*.wav"))
     labels = [[1.0]] * len(birds) + [[0.0]] * len(others)
     dataset = tf.data.Dataset.from_tensor_slices((birds + others, labels))
-    return dataset.map(spectrogram).cache().shuffle(1000, seed=0).batch(BATCH_SIZE).prefetch(8)
+    # One batch ahead is enough once the spectrograms are in the cache; each is memory.
+    return dataset.map(spectrogram).cache().shuffle(1000, seed=0).batch(BATCH_SIZE).prefetch(1)
 
 
 def make_model(dense: int = 128, pool: int = 1, optimizer: str = "adam") -> keras.Model:
@@ -73,7 +74,7 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dense", type=int, default=128, help="units of the hidden Dense layer (default: 128)")
     parser.add_argument("--pool", type=int, default=1, help="size of a pooling before Flatten (default: 1, none)")
     parser.add_argument("--optimizer", default="adam", help="name of a Keras optimizer (default: adam)")
-    parser.add_argument("--steps", type=int, help="how many steps to train (default: one epoch)")
+    parser.add_argument("--epochs", type=int, default=3, help="how often to go through the clips (default: 3)")
     return parser
 
 
@@ -88,7 +89,7 @@ def main() -> None:
     model = make_model(args.dense, args.pool, args.optimizer)
     model.fit(
         dataset,
-        steps_per_epoch=args.steps,
+        epochs=args.epochs,
         verbose=2,
         callbacks=[memest.MemoryCallback(args.logdir, batch_size=BATCH_SIZE, limit=LIMIT, profile_batch=(3, 5))],
     )

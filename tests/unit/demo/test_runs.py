@@ -52,7 +52,7 @@ def test_the_tab_does_not_make_runs(repository: Path) -> None:
 
 @pytest.mark.parametrize("stamp", [None, "", "[]", '{"made_by": "another"}'])
 def test_a_directory_without_the_right_stamp_is_no_run_of_ours(tmp_path: Path, stamp: str | None) -> None:
-    run = Run("small", "", (), (), 0)
+    run = Run("small", "", (), 1, 0)
     (tmp_path / "small").mkdir()
     if stamp is not None:
         (tmp_path / "small/demo.json").write_text(stamp)
@@ -62,7 +62,7 @@ def test_a_directory_without_the_right_stamp_is_no_run_of_ours(tmp_path: Path, s
 def test_a_directory_with_it_is(tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     (tmp_path / "small/demo.json").write_text(f'{{"made_by": "{fingerprint()}"}}')
-    assert is_made(Run("small", "", (), (), 0), tmp_path)
+    assert is_made(Run("small", "", (), 1, 0), tmp_path)
 
 
 def test_a_finished_run_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
