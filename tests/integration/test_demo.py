@@ -145,7 +145,9 @@ def test_a_run_that_fails_is_told_with_what_it_printed(tmp_path: Path) -> None:
     ran = subprocess.run([*command, "--train", "small"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
     assert "Training the run 'small' failed with exit status 1" in ran.stdout
-    assert "Traceback" in ran.stdout
+    why = (work / "small.log").read_text().rstrip().splitlines()[-1]
+    assert "Error" in why
+    assert why in ran.stdout
     assert not (runs / "small").exists()
 
 
