@@ -13,12 +13,23 @@ from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 # Below this share of the peak a thing is not worth a person's attention.
 WORTH_TELLING = 0.05
 
+# Buffers below this share of the largest of their kind are summed up but not counted as copies.
+CRUMB = 0.01
+
 _COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """The copies of one kind that a dominant thing holds: its gradient, a slot, its update temporaries."""
+    """The copies of one kind that a dominant thing holds: its gradient, a slot, its update temporaries.
+
+    Attributes:
+        role: what they are.
+        category: their category.
+        count: how many copies, buffers too small to matter not counted.
+        bytes: what all of them hold.
+        share: of the peak, 0 to 1.
+    """
 
     role: str
     category: Category
@@ -70,7 +81,7 @@ def _dominant(group: list[Item], total: int) -> Dominant:
         roles[item.category, item.role].append(item)
     order = list(Category)
     parts = tuple(
-        Part(role, category, len(held), sum(item.bytes for item in held), sum(i.bytes for i in held) / total)
+        Part(role, category, _count(held), sum(item.bytes for item in held), sum(i.bytes for i in held) / total)
         for (category, role), held in sorted(
             roles.items(), key=lambda entry: (order.index(entry[0][0]), -sum(i.bytes for i in entry[1]))
         )
@@ -91,6 +102,12 @@ def _dominant(group: list[Item], total: int) -> Dominant:
         )
         sentence = f"The tensors of {name} are {format_share(size, total)} of the peak: {kinds}."
     return Dominant(name, first.layer, shape, size, size / total if total else 0.0, parts, sentence)
+
+
+def _count(held: list[Item]) -> int:
+    """How many copies are worth counting: a scalar beside two kernels makes no third copy."""
+    largest = max(item.bytes for item in held)
+    return sum(item.bytes >= CRUMB * largest for item in held)
 
 
 def _part_in_words(part: Part) -> str:

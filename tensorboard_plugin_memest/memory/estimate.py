@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections import defaultdict
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.item import Item, by_category
+from tensorboard_plugin_memest.memory.text import as_text
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.units import parse_bytes
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
@@ -235,6 +237,12 @@ class Estimate:
             {name: (phase.peak_bytes, phase.peak_range) for name, phase in self.phases.items()},
             parse_bytes(limit),
         )
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_json(self) -> str:
         """The whole estimate as JSON text; `from_json` reads it back equal."""

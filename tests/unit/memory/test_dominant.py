@@ -52,3 +52,15 @@ def test_what_is_small_is_left_out_but_the_largest_never():
 
 def test_of_nothing():
     assert dominant([]) == []
+
+
+def test_crumbs_are_summed_but_not_counted_as_copies():
+    kernel, temporary = "dense/kernel", Category.TEMPORARIES
+    items = [
+        Item("dense", f"op{n}", temporary, "update temporary", kernel, None, "float32", size, size)
+        for n, size in enumerate((1000, 1000, 9, 10))
+    ]
+    (found,) = dominant(items)
+    (part,) = found.parts
+    assert (part.count, part.bytes) == (3, 2019), "10 of 1000 still counts, 9 does not"
+    assert found.sentence == "dense/kernel is 100.0 % of the peak: three update temporaries 2.0 KiB."
