@@ -6,6 +6,7 @@ python -m demo [--no-serve] [--port N] [--fresh] [--train RUN ...]
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
@@ -26,6 +27,9 @@ LIMIT = "9.29GiB"
 
 def main() -> int:
     args = _arguments()
+    # TensorBoard imports TensorFlow where it finds it. Nothing computes with it in this process, and what it has to say
+    # at its start would only stand in the way. The runs have settings of their own.
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", TF_ENABLE_ONEDNN_OPTS="0")
     # Without a terminal the width is unknown, and a table cut to 80 columns would break its numbers.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     clips = args.work.resolve() / "clips"

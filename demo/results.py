@@ -13,7 +13,7 @@ from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, parse_content
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks
-from tensorboard_plugin_memest.memory.units import format_bytes, format_share, parse_bytes
+from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def as_table(results: dict[str, Result], limit: str) -> Table:
             about[name],
             format_bytes(predicted),
             "not trained" if measured is None else format_bytes(measured),
-            "" if measured is None else format_share(predicted - measured, measured),
+            "" if measured is None else f"{(predicted - measured) / measured:+.1%}",
             result.estimate.fits(parse_bytes(limit)).outcome,
         )
     return table

@@ -86,7 +86,11 @@ def test_it_ends_with_a_table_of_what_the_runs_came_to(demo: Demo, results: dict
         row = next(line for line in demo.output.splitlines() if re.match(rf"\W*{name} ", line))
         assert format_bytes(result.estimate.peak_bytes) in row
         assert result.estimate.fits("9.29GiB").outcome in row
-        assert ("not trained" if result.measured_bytes is None else format_bytes(result.measured_bytes)) in row
+        if result.measured_bytes is None:
+            assert "not trained" in row
+        else:
+            assert format_bytes(result.measured_bytes) in row
+            assert f" {result.estimate.peak_bytes / result.measured_bytes - 1:+.1%} " in row
 
 
 def test_without_a_terminal_it_prints_plain_lines(demo: Demo) -> None:
