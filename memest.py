@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest import Verdict as Verdict
     from tensorboard_plugin_memest import estimate as estimate
     from tensorboard_plugin_memest import log_model as log_model
+    from tensorboard_plugin_memest import log_profile as log_profile
 
 
 def __getattr__(name: str) -> Any:
