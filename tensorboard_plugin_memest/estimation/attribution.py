@@ -105,6 +105,8 @@ class Attribution:
         variable = None
         if node.op == "Const":
             category, role = Category.CONSTANTS, "constant"
+        elif index in self._graph.held:
+            category, role = Category.CONSTANTS, "tensor kept by the layer"
         elif node.op in _FEEDS:
             category, role, layer = Category.INPUTS, "batch", INPUT
         elif self.parts[index] == UPDATE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,28 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
 
 @dataclass(frozen=True)
 class Creation:
-    """A variable's handle and what computing its first value does to memory."""
+    """A variable that was created.
+
+    Attributes:
+        handle: its resource tensor.
+        name: the name it was given.
+        shape: its shape, or that of its first value where it may change.
+        dtype: its dtype's name.
+        run: what computing its first value does to memory.
+        variable: the variable itself, as long as somebody else holds it.
+    """
 
     handle: Any
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
     run: EagerRun
+    variable: weakref.ref[Any]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether anybody still has the variable."""
+        return self.variable() is not None
 
 
 class Creations:
@@ -46,7 +65,16 @@ class Creations:
                 dtype=dtype or run.dtype,
                 name=arguments.get("name"),
             )
-        self.all.append(Creation(variable.handle, run))
+        self.all.append(
+            Creation(
+                handle=variable.handle,
+                name=variable.name.removesuffix(":0"),
+                shape=tuple(variable.shape) if variable.shape.is_fully_defined() else run.shape,
+                dtype=variable.dtype.name,
+                run=run,
+                variable=weakref.ref(variable),
+            )
+        )
         return variable
 
 

@@ -48,10 +48,10 @@ class Program:
     counts: dict[int, int] = field(default_factory=dict)
 
     def constant_events(self) -> list[Event]:
-        """The constants of this graph and of all functions it calls come to life, once."""
+        """The constants of this graph and of all functions it calls come to life, once; so does what layers hold."""
         events = []
         for index, node in enumerate(self.graph.nodes):
-            if node.op == "Const" and node.outputs[0].bytes:
+            if (node.op == "Const" or index in self.graph.held) and node.outputs[0].bytes:
                 self.constants[index] = Buffer(node.outputs[0].bytes, references=1, is_resident=True)
                 events.append(Event(ALLOCATE, self.constants[index], node.name, self.tags[index][0]))
         for programs in self.called.values():

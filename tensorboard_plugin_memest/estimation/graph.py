@@ -60,6 +60,8 @@ class StepGraph:
         variable_of: index of a node that is a variable's handle, to the variable.
         fetches: (node, output) of what the step returns.
         unknown: names of nodes with an output of unknown size.
+        held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
+        assumed: names of nodes whose first dimension was not known and was taken for the batch.
         arguments: in a function's graph, the nodes that stand for its arguments, in order.
         library: definitions of the functions that nodes call.
     """
@@ -68,6 +70,8 @@ class StepGraph:
     variable_of: dict[int, Variable]
     fetches: list[tuple[int, int]]
     unknown: list[str]
+    held: set[int] = field(default_factory=set)
+    assumed: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
 
@@ -88,14 +92,22 @@ class StepGraph:
         return _function_graph(self.library, name, shapes, variables)
 
 
-def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variable], device: str) -> StepGraph:
+def optimized_graph(
+    graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variable], device: str, batch_size: int
+) -> StepGraph:
     """What Grappler makes of a traced function, with every static shape restored.
 
     Args:
         graph: a traced function.
         handles: name of a placeholder for a captured variable, to the variable.
         device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
+        batch_size: what a first dimension that tracing did not find out is taken for.
     """
+    captured = {
+        internal.op.name: tf.TensorShape(external.shape)
+        for external, internal in graph.captures
+        if external.dtype not in (tf.resource, tf.variant) and external.shape.is_fully_defined()
+    }
     definition = graph.as_graph_def(add_shapes=True)
     for node in definition.node:
         # Grappler fuses only what it knows to be placed on a device whose kernels can.
@@ -103,6 +115,10 @@ def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variab
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
         if node.name in handles:
             _make_handle(node, handles[node.name])
+        elif node.name in captured:
+            node.attr["shape"].shape.CopyFrom(captured[node.name].as_proto())
+    # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
+    traced = _traced_shapes(definition.node)
     for function in definition.library.function:
         for node in function.node_def:
             _keep_control_flow(node)
@@ -119,7 +135,9 @@ def optimized_graph(graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variab
     _see_through_loops(optimized.node)
     _fold_shapes(optimized.node, handles)
     nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
-    return _read(optimized, nodes, handles, fetched)
+    step = _read(optimized, nodes, handles, fetched, traced, batch_size)
+    step.held = {index for index, node in enumerate(step.nodes) if node.name in captured}
+    return step
 
 
 def _tensor_name(name: str) -> str:
@@ -191,7 +209,8 @@ def _function_graph(
     _fold_shapes(definition.node, handles)
     fetched = [flat_names[function.ret[output.name]] for output in function.signature.output_arg]
     definition.library.function.extend(library.values())
-    graph = _read(definition, list(definition.node), handles, fetched)
+    traced = _traced_shapes(definition.node)
+    graph = _read(definition, list(definition.node), handles, fetched, traced)
     index = {node.name: number for number, node in enumerate(graph.nodes)}
     graph.arguments = [index[argument] for argument in arguments]
     return graph
@@ -227,16 +246,25 @@ def _read(
     ordered: Sequence[node_def_pb2.NodeDef],
     handles: Mapping[str, Variable],
     fetched: Sequence[str],
+    traced: Mapping[str, Sequence[tensor_shape_pb2.TensorShapeProto]],
+    batch_size: int | None = None,
 ) -> StepGraph:
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(definition, name="")
     index = {node.name: position for position, node in enumerate(ordered)}
     nodes: list[Node] = []
     unknown: list[str] = []
+    assumed: list[str] = []
     for node in ordered:
-        known = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
+        known = traced.get(node.name, ())
         made = graph.get_operation_by_name(node.name).outputs
-        outputs = [_output(tensor, known[n] if n < len(known) else None) for n, tensor in enumerate(made)]
+        shapes = [
+            _merged(tensor.shape, known[number] if number < len(known) else None) for number, tensor in enumerate(made)
+        ]
+        if batch_size is not None and any(_lacks_batch(shape) for shape in shapes):
+            assumed.append(node.name)
+            shapes = [[batch_size, *shape[1:]] if _lacks_batch(shape) else shape for shape in shapes]
+        outputs = [_output(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(made, shapes, strict=True)]
         if any(output.shape is None and output.dtype not in ("resource", "variant", "string") for output in outputs):
             unknown.append(node.name)
         data = [name for name in node.input if not name.startswith("^")]
@@ -255,6 +283,7 @@ def _read(
         variable_of={index[name]: variable for name, variable in handles.items() if name in index},
         fetches=[_source(name, index) for name in fetched],
         unknown=unknown,
+        assumed=assumed,
         library={function.signature.name: function for function in definition.library.function},
     )
 
@@ -264,15 +293,29 @@ def _source(name: str, index: Mapping[str, int]) -> tuple[int, int]:
     return index[node], int(output or 0)
 
 
-def _output(tensor: tf.Tensor, traced: tensor_shape_pb2.TensorShapeProto | None) -> Output:
-    dtype = tensor.dtype.name
-    shape = tensor.shape
-    if traced is not None and not shape.is_fully_defined():
-        # What a list in a loop holds was known when the loop was traced, and is not to be inferred again.
-        shape = tf.TensorShape(traced)
+def _traced_shapes(
+    nodes: Iterable[node_def_pb2.NodeDef],
+) -> dict[str, Sequence[tensor_shape_pb2.TensorShapeProto]]:
+    return {node.name: list(node.attr["_output_shapes"].list.shape) for node in nodes if "_output_shapes" in node.attr}
+
+
+def _merged(inferred: tf.TensorShape, traced: tensor_shape_pb2.TensorShapeProto | None) -> tf.TensorShape:
+    # What a list in a loop holds, say, was known when the loop was traced, and is not to be inferred again.
+    if traced is None or inferred.is_fully_defined():
+        return inferred
+    known = tf.TensorShape(traced)
+    return inferred.merge_with(known) if inferred.is_compatible_with(known) else inferred
+
+
+def _lacks_batch(shape: tf.TensorShape) -> bool:
+    """Whether the first dimension, and no other, is not known."""
+    return bool(shape.rank) and shape[0] is None and shape[1:].is_fully_defined()
+
+
+def _output(dtype: tf.DType, shape: tf.TensorShape) -> Output:
     if not shape.is_fully_defined():
-        return Output(None, dtype, 0)
-    return Output(tuple(shape), dtype, size_in_bytes(shape, tensor.dtype.base_dtype))
+        return Output(None, dtype.name, 0)
+    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype.base_dtype))
 
 
 def constant_value(node: Node) -> np.ndarray | None:

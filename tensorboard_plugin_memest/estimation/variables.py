@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.reachable import inner_optimizers, optimizers_of, reachable
 from tensorboard_plugin_memest.memory.category import Category
 
 OPTIMIZER = "(optimizer)"
@@ -23,13 +26,17 @@ STEP = "(step)"
 _ADAM_LETTERS = {"momentum": "m", "velocity": "v", "m": "m", "u": "u", "velocity_hat": "v hat"}
 _ADAM_FAMILY = {"Adam", "AdamW", "Adamax", "Nadam", "Lamb"}
 
+# What Keras calls a variable without a name.
+_UNNAMED = re.compile(r"variable(_\d+)?")
+
 
 @dataclass(frozen=True)
 class Variable:
     """A variable that stays between steps.
 
     Attributes:
-        name: layer path and own name, `"dense/kernel"`; an optimizer's slot carries the optimizer's words for it.
+        name: layer path and own name, `"dense/kernel"`; an optimizer's slot carries the optimizer's words for it. No
+            two variables of a run share one.
         layer: path of the layer it belongs to (a slot: the layer of its weight), or `"(optimizer)"`, `"(metrics)"`.
         category: weights or optimizer_slots; unattributed for state that is neither.
         role: `"weight"`, `"Adam m"`, `"state"`.
@@ -63,60 +70,84 @@ def size_in_bytes(shape: Iterable[int], dtype: str | tf.DType) -> int:
 class Variables:
     """All variables that a model's training keeps, found by handle."""
 
-    def __init__(self, model: keras.Model, paths: LayerPaths, optimizers: list[Any]) -> None:
+    def __init__(self, model: keras.Model, paths: LayerPaths) -> None:
         self.all: list[Variable] = []
         self._by_handle: dict[int, Variable] = {}
+        self._taken: Counter[str] = Counter()
+        self._weights: dict[int, Variable] = {}  # by id of the Keras variable
+        self._slugs: list[tuple[str, Variable]] = []
         trainable = {id(variable) for variable in model.trainable_variables}
-        self._weights: list[tuple[str, Variable]] = []
         for variable in model.variables:
             self._add_weight(variable, paths, id(variable) in trainable)
-        for optimizer in optimizers:
-            for variable in optimizer.variables:
-                self._add_slot(optimizer, variable)
-        for variable in model.metrics_variables:
+        for optimizer in optimizers_of(model):
+            self._add_slots(optimizer)
+        metrics = [thing for thing in reachable([model]) if isinstance(thing, keras.metrics.Metric)]
+        for variable in [*model.metrics_variables, *(variable for metric in metrics for variable in metric.variables)]:
             self._add(variable, variable.path, METRICS, Category.UNATTRIBUTED, "metric state", None)
 
     def of_handle(self, handle: Any) -> Variable | None:
         """The variable behind a resource tensor; None if it is none of the model's."""
         return self._by_handle.get(id(handle))
 
-    def add_captured(self, handle: Any, name: str, shape: tuple[int, ...], dtype: str) -> Variable:
-        """Takes in a variable that the step uses and the model does not know (a plain tf.Variable)."""
-        variable = Variable(
-            name, STEP, Category.UNATTRIBUTED, "variable", None, shape, dtype, size_in_bytes(shape, dtype), False
-        )
+    def add_other(self, handle: Any, name: str, shape: tuple[int, ...], dtype: str) -> Variable:
+        """Takes in a variable that exists and that the model does not know (a plain tf.Variable, another model's)."""
+        size = size_in_bytes(shape, dtype)
+        unique = self._unique(name)
+        variable = Variable(unique, STEP, Category.UNATTRIBUTED, "variable", None, shape, dtype, size, False)
         self.all.append(variable)
         self._by_handle[id(handle)] = variable
         return variable
 
     def _add_weight(self, variable: Any, paths: LayerPaths, trainable: bool) -> None:
-        owner = paths.owner_of(variable)
-        layer, own_name = owner or (STEP, variable.path)
+        layer, own_name = paths.owner_of(variable) or (STEP, variable.path)
         name = f"{layer}/{own_name}"
         if variable.name == "seed_generator_state":
             self._add(variable, name, layer, Category.UNATTRIBUTED, "random state", None)
             return
+        name = self._unique(name)
         added = self._add(variable, name, layer, Category.WEIGHTS, "weight", name, trainable)
-        self._weights.append((variable.path.replace("/", "_"), added))
+        if added is not None:
+            self._weights[id(variable)] = added
+            self._slugs.append((_slug(variable), added))
 
-    def _add_slot(self, optimizer: Any, variable: Any) -> None:
+    def _add_slots(self, optimizer: Any) -> None:
+        for inner in inner_optimizers(optimizer):
+            self._add_slots(inner)
+        family = type(optimizer).__name__
+        places = _places(optimizer)
+        for variable in optimizer.variables:
+            slot, owner = self._slot(variable, *places.get(id(variable), ("", None)))
+            if family in _ADAM_FAMILY:
+                slot = _ADAM_LETTERS.get(slot, slot)
+            role = f"{family} {slot.replace('_', ' ')}"
+            if owner is None:
+                self._add(variable, variable.path, OPTIMIZER, Category.OPTIMIZER_SLOTS, role, None)
+            else:
+                name = f"{owner.name} ({role})"
+                self._add(variable, name, owner.layer, Category.OPTIMIZER_SLOTS, role, owner.weight)
+
+    def _slot(self, variable: Any, attribute: str, weight: Any) -> tuple[str, Variable | None]:
+        """What an optimizer calls one of its variables, and the weight it is for.
+
+        Most say so by position: the slots in a list are for the weights in the order in which the optimizer got them.
+        Else the name tells: `dense/kernel` has the slot `dense_kernel_momentum`. Where one weight's path begins
+        another's, the longer one is meant.
+        """
         name = variable.path.rsplit("/", 1)[-1]
-        weight = self._weight_of_slot(name)
-        family = type(getattr(optimizer, "inner_optimizer", optimizer)).__name__
-        if weight is None:
-            self._add(variable, variable.path, OPTIMIZER, Category.OPTIMIZER_SLOTS, f"{family} {name}", None)
-            return
-        slug, owner = weight
-        slot = name[len(slug) + 1 :]
-        word = _ADAM_LETTERS.get(slot, slot) if family in _ADAM_FAMILY else slot.replace("_", " ")
-        role = f"{family} {word}"
-        self._add(variable, f"{owner.name} ({role})", owner.layer, Category.OPTIMIZER_SLOTS, role, owner.weight)
-
-    def _weight_of_slot(self, name: str) -> tuple[str, Variable] | None:
-        # Keras names a slot after its weight's path: `dense/kernel` has the slot `dense_kernel_momentum`. Where one
-        # weight's path begins another's, the longer one is meant.
-        matches = [entry for entry in self._weights if name.startswith(f"{entry[0]}_")]
-        return max(matches, key=lambda entry: len(entry[0]), default=None)
+        word = attribute.strip("_") or name
+        owner = self._weights.get(id(weight))
+        if owner is not None:
+            slug = _slug(weight)
+            return (name[len(slug) + 1 :] if name.startswith(f"{slug}_") else word), owner
+        slug, owner = max(
+            (entry for entry in self._slugs if name.startswith(f"{entry[0]}_")),
+            key=lambda entry: len(entry[0]),
+            default=("", None),
+        )
+        if owner is not None:
+            return name[len(slug) + 1 :], owner
+        # A variable that got no name of its own is called by the attribute that holds it.
+        return (word if _UNNAMED.fullmatch(name) else name), None
 
     def _add(
         self,
@@ -127,10 +158,38 @@ class Variables:
         role: str,
         weight: str | None,
         trainable: bool = False,
-    ) -> Variable:
+    ) -> Variable | None:
+        handle = getattr(variable._value, "handle", None)
+        if handle is None or id(handle) in self._by_handle:
+            return None
         shape = tuple(int(size) for size in variable.shape)
-        dtype = keras.backend.standardize_dtype(variable.dtype)
-        added = Variable(name, layer, category, role, weight, shape, dtype, size_in_bytes(shape, dtype), trainable)
+        dtype = keras.backend.standardize_dtype(variable._value.dtype)
+        unique = name if name == weight else self._unique(name)
+        added = Variable(unique, layer, category, role, weight, shape, dtype, size_in_bytes(shape, dtype), trainable)
         self.all.append(added)
-        self._by_handle[id(variable.value.handle)] = added
+        self._by_handle[id(handle)] = added
         return added
+
+    def _unique(self, name: str) -> str:
+        self._taken[name] += 1
+        return name if self._taken[name] == 1 else self._unique(f"{name}#{self._taken[name]}")
+
+
+def _slug(weight: Any) -> str:
+    return str(weight.path).replace("/", "_")
+
+
+def _places(optimizer: Any) -> dict[int, tuple[str, Any]]:
+    """For the variables that an optimizer holds, by id: the attribute, and the weight at the same position."""
+    weights = getattr(optimizer, "_trainable_variables", [])
+    places: dict[int, tuple[str, Any]] = {}
+    for attribute, value in vars(optimizer).items():
+        if attribute in ("_variables", "_trainable_variables"):
+            continue
+        if isinstance(value, keras.Variable):
+            places.setdefault(id(value), (attribute, None))
+        elif isinstance(value, (list, tuple)) and len(value) == len(weights):
+            for slot, weight in zip(value, weights, strict=True):
+                if isinstance(slot, keras.Variable):
+                    places.setdefault(id(slot), (attribute, weight))
+    return places

@@ -1,0 +1,66 @@
+"""What the caller of an estimate passed beside the model, and a model compiled as that wants it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from tensorboard_plugin_memest.memory.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Given:
+    """Arguments of `estimate`; None for what was not given."""
+
+    batch_size: int | None = None
+    optimizer: Any = None
+    loss: Any = None
+    inputs: Any = None
+    targets: Any = None
+
+    @property
+    def objects(self) -> list[Any]:
+        """The caller's own objects that compiling may change."""
+        return [self.optimizer, self.loss]
+
+
+def compile_as_given(model: keras.Model, given: Given) -> list[str]:
+    """Compiles `model` if it is not, or if the caller wants another optimizer or loss; what else it had stays.
+
+    Returns:
+        What had to be assumed.
+
+    Raises:
+        ValueError: there is no optimizer, or one of the arguments is none that Keras knows.
+    """
+    if model.compiled and given.optimizer is None and given.loss is None:
+        return []
+    optimizer = given.optimizer if given.optimizer is not None else getattr(model, "optimizer", None)
+    if optimizer is None:
+        raise UsageError(
+            f"The model {model.name!r} has no optimizer: it is not compiled, or its own compile() keeps none under "
+            "that name. Call model.compile(optimizer=..., loss=...) or pass optimizer= and loss=, for example "
+            "optimizer='adam', loss='mse'."
+        )
+    notes = []
+    before = dict(vars(model))
+    loss = given.loss if given.loss is not None else getattr(model, "loss", None)
+    if loss is None and not model.compiled:
+        loss = "mse"
+        notes.append("No loss was given: mean squared error was assumed. Pass loss=.")
+    try:
+        model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
+    except Exception as error:
+        raise UsageError(
+            f"The model {model.name!r} cannot be compiled with optimizer={optimizer!r} and loss={loss!r}: {error}. "
+            "Pass what keras.Model.compile takes; a model whose compile() takes other arguments has to be compiled "
+            "before, and neither optimizer= nor loss= passed here."
+        ) from error
+    if before["compiled"]:
+        kept = ["_compile_metrics", "_jit_compile", "_run_eagerly", "steps_per_execution"]
+        if given.loss is None:
+            kept += ["_compile_loss", "loss"]
+        vars(model).update({name: before[name] for name in kept if name in before})
+    return notes

@@ -1,0 +1,99 @@
+"""Everything that a model is made of: its layers, variables, optimizers, metrics, and the objects of its user.
+
+Keras lists a model's layers and weights, but not what else it changes while it is traced: trackers, seed generators,
+compiled losses, optimizers inside optimizers, plain objects of the user's.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import keras
+
+# Objects of these packages are values or machinery: nothing of a model's own state hides behind them.
+_OPAQUE_PACKAGES = {"tensorflow", "numpy", "ml_dtypes", "jax", "jaxlib", "torch", "pandas", "h5py", "google", "tree"}
+_OPAQUE_TYPES = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    type(None),
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+)
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+def reachable(roots: Iterable[Any]) -> list[Any]:
+    """`roots` and all that their attributes and containers lead to, each once, in the order of attributes.
+
+    Containers are among them. Tensors, arrays, functions, classes and what belongs to TensorFlow or Python itself are
+    left out.
+    """
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = list(roots)[::-1]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or is_opaque(thing):
+            continue
+        seen.add(id(thing))
+        found.append(thing)
+        waiting.extend(list(_parts(thing))[::-1])
+    return found
+
+
+def optimizers_of(model: keras.Model) -> list[Any]:
+    """The optimizers that `model` holds, however deep; those inside another optimizer are left out.
+
+    Models with an own `train_step` may have several, as may models made of compiled models.
+    """
+    found = [thing for thing in reachable([model]) if isinstance(thing, keras.optimizers.Optimizer)]
+    inner = {id(part) for optimizer in found for part in inner_optimizers(optimizer)}
+    return [optimizer for optimizer in found if id(optimizer) not in inner]
+
+
+def inner_optimizers(optimizer: Any) -> list[Any]:
+    """The optimizers that `optimizer` itself holds, as loss scaling does."""
+    inner = []
+    for value in vars(optimizer).values():
+        inner += [
+            part
+            for part in (value if isinstance(value, (list, tuple)) else [value])
+            if isinstance(part, keras.optimizers.Optimizer) and part is not optimizer
+        ]
+    return inner
+
+
+def is_opaque(thing: Any) -> bool:
+    """Whether `thing` is a value or machinery, with no state of a model behind it."""
+    if isinstance(thing, _OPAQUE_TYPES):
+        return True
+    if isinstance(thing, _CONTAINERS):
+        return False
+    package = type(thing).__module__.partition(".")[0]
+    return package in _OPAQUE_PACKAGES or package in sys.stdlib_module_names or not hasattr(thing, "__dict__")
+
+
+def is_wrapper(thing: Any) -> bool:
+    """Whether `thing` is one of TensorFlow's wrappers around a list or dict, which notices every change to that."""
+    return isinstance(thing, (list, dict)) and type(thing).__module__.startswith("tensorflow.")
+
+
+def _parts(thing: Any) -> Iterator[Any]:
+    if is_wrapper(thing):
+        # A dict's wrapper has it as `__wrapped__`, a list's as an attribute.
+        yield from [*vars(thing).values(), getattr(thing, "__wrapped__", None)]
+    elif isinstance(thing, dict):
+        yield from dict.values(thing)
+    elif isinstance(thing, _CONTAINERS):
+        yield from thing
+    else:
+        yield from vars(thing).values()

@@ -1,0 +1,287 @@
+"""A model's training, ready to be played: its step traced, and how its variables come to be."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras.src import backend as keras_backend
+from tensorflow.python.framework import func_graph as tf_func_graph
+
+from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.eager import EagerRun
+from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
+from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
+from tensorboard_plugin_memest.estimation.phases import Birth
+from tensorboard_plugin_memest.estimation.reachable import optimizers_of
+from tensorboard_plugin_memest.estimation.subject import (
+    Batch,
+    NoModelError,
+    batch_size_of,
+    checked_model,
+    given_target_specs,
+    input_specs,
+    require_built,
+    require_one_device,
+    target_specs,
+)
+from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, trace_step
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.estimate import LayerInfo
+
+# What building a variable does to memory where nobody saw it: it is there.
+_UNSEEN = EagerRun()
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training of one model for one batch size.
+
+    Attributes:
+        model_name: the model's name.
+        model_class: its class's name.
+        optimizers: class names of its optimizers.
+        parameters: elements of all its weights.
+        trainable_parameters: elements of those that are trained.
+        layers: what its layers are.
+        batch_size: examples a step.
+        trace: one step.
+        built: the variables that building and compiling it creates, in order; None when that is not known.
+        slots: the variables that the first step creates, in order.
+        jit_compile: whether it is compiled with XLA.
+        run_eagerly: whether it is compiled to run eagerly.
+        assumptions: what had to be assumed.
+    """
+
+    model_name: str
+    model_class: str
+    optimizers: tuple[str, ...]
+    parameters: int
+    trainable_parameters: int
+    layers: tuple[LayerInfo, ...]
+    batch_size: int
+    trace: Trace
+    built: list[Birth] | None
+    slots: list[Birth]
+    jit_compile: bool
+    run_eagerly: bool
+    assumptions: list[str]
+
+
+def training_of_model(model: keras.Model, given: Given) -> Training:
+    """The training of a model that exists, which is left as it was.
+
+    Raises:
+        ValueError: the model is not built, has no optimizer, or does not say what its inputs are.
+        UntraceableError: its training step cannot be traced.
+    """
+    require_one_device(model)
+    if given.inputs is None:
+        require_built(model)
+    creations = Creations()
+    with untouched_objects([model, *given.objects]), creations.recorded():
+        return _training(model, creations, given, _creations_of_copy(model, given))
+
+
+def training_of_function(build: Callable[[], keras.Model], given: Given) -> Training:
+    """The training of a model that `build` makes, of which nothing is allocated.
+
+    Raises:
+        TypeError: `build` returns no model.
+        ValueError: the model has no optimizer, or does not say what its inputs are.
+        UntraceableError: its training step cannot be traced.
+    """
+    with untouched_objects([*_used_by(build), *given.objects]):
+        try:
+            # Inside a function's graph not even constants are.
+            with tf_func_graph.FuncGraph("build").as_default():
+                made = _build_and_trace(build, given)
+        except (UsageError, NoModelError):
+            raise
+        except Exception:
+            # What needs eager values on the way (`.numpy()`, `adapt`, loading weights) can be built eagerly, its
+            # variables still without memory; what fails there too, fails with the error that the user would see.
+            made = _build_and_trace(build, given)
+        return made if isinstance(made, Training) else training_of_model(made, given)
+
+
+def _build_and_trace(build: Callable[[], keras.Model], given: Given) -> Training | keras.Model:
+    """The training of the model that `build` makes; the model itself if it existed before."""
+    creations = Creations()
+    with creations.recorded():
+        model = checked_model(build(), "What the function returns")
+        require_one_device(model)
+        created = {id(creation.handle) for creation in creations.all}
+        if model.weights and not any(id(weight.handle) in created for weight in model.weights):
+            return model
+        with untouched_objects([model]):
+            return _training(model, creations, given, [])
+
+
+def _used_by(build: Callable[[], Any]) -> list[Any]:
+    """The objects that a function gets from around it, which calling it may change."""
+    try:
+        around = inspect.getclosurevars(build)
+    except (TypeError, ValueError):
+        return [build]  # no function of Python's own: an object that can be called
+    return [*around.nonlocals.values(), *around.globals.values(), getattr(build, "__self__", None)]
+
+
+def _training(
+    model: keras.Model, creations: Creations, given: Given, copied: list[tuple[Any, EagerRun]] | None
+) -> Training:
+    """Traces the training of `model`, which is changed by it.
+
+    Args:
+        model: a model.
+        creations: how its variables were created, as far as that was seen.
+        given: what the caller passed.
+        copied: variables that exist already, and how they would be created; None if that is not known.
+    """
+    notes = compile_as_given(model, given)
+    compiled = len(creations.all)
+    batch_size, assumed = batch_size_of(model, given.batch_size, given.inputs)
+    notes += assumed
+    x = input_specs(model, batch_size, given.inputs)
+    y, assumed = _targets(model, x, batch_size, given)
+    trace = trace_step(model, Batch(x, y))
+    births = _births(creations, trace)
+    built = None
+    if copied is not None:
+        existed = [(trace.variables.of_handle(variable.handle), run) for variable, run in copied]
+        built = [Birth(variable, run) for variable, run in existed if variable is not None]
+        known = {birth.variable for birth in [*built, *(birth for _, birth in births)]}
+        # Slots that exist are those of a training that went on for a while already.
+        built += [
+            Birth(variable, _UNSEEN)
+            for variable in trace.variables.all
+            if variable not in known and not (variable.category is Category.OPTIMIZER_SLOTS and variable.weight)
+        ]
+        built += [birth for number, birth in births if number < compiled]
+    else:
+        notes.append(
+            "The build phase was not estimated: the model cannot be made again from its configuration. Pass a function "
+            "that builds it."
+        )
+    if model.steps_per_execution != 1:
+        notes.append(f"steps_per_execution={model.steps_per_execution} was estimated as one step at a time.")
+    return Training(
+        model_name=model.name,
+        model_class=type(model).__name__,
+        optimizers=tuple(type(optimizer).__name__ for optimizer in optimizers_of(model)),
+        parameters=_elements(model.weights),
+        trainable_parameters=_elements(model.trainable_weights),
+        layers=trace.layers.infos(batch_size),
+        batch_size=batch_size,
+        trace=trace,
+        built=built,
+        slots=[birth for number, birth in births if number >= compiled],
+        jit_compile=bool(model.jit_compile),
+        run_eagerly=bool(model.run_eagerly),
+        assumptions=[*notes, *assumed],
+    )
+
+
+def _births(creations: Creations, trace: Trace) -> list[tuple[int, Birth]]:
+    """The births that were seen, each with its number among the creations.
+
+    Variables that belong to nothing that was traced count too, as long as somebody holds them.
+    """
+    births = []
+    if any(trace.variables.of_handle(creation.handle) is None for creation in creations.all):
+        gc.collect()
+    for number, creation in enumerate(creations.all):
+        variable = trace.variables.of_handle(creation.handle)
+        if variable is None and creation.is_held:
+            variable = trace.variables.add_other(creation.handle, creation.name, creation.shape, creation.dtype)
+        if variable is not None:
+            births.append((number, Birth(variable, creation.run)))
+    return births
+
+
+def _creations_of_copy(model: keras.Model, given: Given) -> list[tuple[Any, EagerRun]] | None:
+    """How the variables of an existing model would be created, seen in a copy of it; None where it cannot be copied."""
+    # Classes that the user never registered for saving are known all the same: the model is made of them.
+    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    for make in _ways_to_copy(model):
+        creations = Creations()
+        try:
+            with (
+                keras.saving.custom_object_scope(own),
+                tf_func_graph.FuncGraph("copy").as_default(),
+                creations.recorded(),
+            ):
+                copy = make()
+                if model.built and not copy.built:
+                    batch_size, _ = batch_size_of(model, given.batch_size, given.inputs)
+                    _outputs(copy, input_specs(model, batch_size, given.inputs), batch_size)
+        except Exception:
+            continue
+        if [_kind(variable) for variable in copy.variables] == [_kind(variable) for variable in model.variables]:
+            runs = {id(creation.handle): creation.run for creation in creations.all}
+            pairs = {id(new.handle): old for new, old in zip(copy.variables, model.variables, strict=True)}
+            # In the order of their creation, which is not that of the model's list.
+            return [(pairs[handle], run) for handle, run in runs.items() if handle in pairs]
+    return None
+
+
+def _ways_to_copy(model: keras.Model) -> list[Callable[[], keras.Model]]:
+    # Many classes of users' models take no arguments and never thought of a configuration.
+    ways: list[Callable[[], keras.Model]] = [type(model)]
+    with contextlib.suppress(Exception):
+        config = model.get_config()
+        ways.insert(0, lambda: type(model).from_config(config))
+    return ways
+
+
+def _kind(variable: Any) -> tuple[Any, ...]:
+    return (variable.name, tuple(variable.shape), variable.dtype)
+
+
+def _targets(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple[Any, list[str]]:
+    if given.targets is not None:
+        return given_target_specs(given.targets, batch_size), []
+    loss = getattr(model, "loss", None)
+    if loss is None or getattr(model, "_compile_loss", None) is None:
+        return None, []
+    try:
+        outputs = _outputs(model, x, batch_size)
+    except Exception as error:
+        raise UntraceableError(
+            f"The model {model.name!r} ({type(model).__name__}) cannot be called on its inputs to learn what its "
+            f"targets look like: {type(error).__name__}: {error}\nIf its inputs are others, pass inputs=; if it is not "
+            "called as a whole, pass targets= (targets=() for none)."
+        ) from error
+    return target_specs(
+        outputs,
+        loss,
+        batch_size,
+        names=getattr(model, "output_names", None),
+        without_loss=model._compile_metrics is not None,
+    )
+
+
+def _outputs(model: keras.Model, x: Any, batch_size: int) -> Any:
+    """Specs of the outputs for a batch with inputs of the specs `x`; builds what is not built."""
+    symbolic = keras.tree.map_structure(
+        lambda spec: keras.KerasTensor(spec.shape, keras.backend.standardize_dtype(spec.dtype)), x
+    )
+    outputs = keras_backend.compute_output_spec(model, symbolic, training=False)
+    return keras.tree.map_structure(
+        lambda output: tf.TensorSpec(
+            [batch_size if size is None and axis == 0 else size for axis, size in enumerate(output.shape)], output.dtype
+        ),
+        outputs,
+    )
+
+
+def _elements(weights: list[Any]) -> int:
+    return sum(math.prod(weight.shape) for weight in weights)
