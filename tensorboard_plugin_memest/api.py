@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from tensorboard_plugin_memest.estimation.model import estimate
-from tensorboard_plugin_memest.estimation.subject import checked_model, require_built
+from tensorboard_plugin_memest.estimation.subject import NoModelError, require_subject
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -51,17 +51,14 @@ def log_model(
     inspect.signature(estimate).bind(model, batch_size=batch_size, **as_for_estimate)
     directory = resolve_logdir(logdir)
     limit_bytes = None if limit is None else parse_bytes(limit)
-    if isinstance(model, keras.Model) or not callable(model):
-        checked = checked_model(model, "The first argument of log_model")
-        if as_for_estimate.get("inputs") is None:
-            require_built(checked)
+    require_subject(model, "The first argument of log_model")
     try:
         made = estimate(model, batch_size=batch_size, **as_for_estimate)
         if limit_bytes is not None:
             made = replace(made, limit_bytes=limit_bytes)
         with RunWriter(directory) as writer:
             writer.write_estimate(made)
-    except UsageError:
+    except (UsageError, NoModelError):
         raise
     except Exception as error:
         warnings.warn(
