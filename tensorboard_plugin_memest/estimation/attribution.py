@@ -57,9 +57,16 @@ class Attribution:
         parts = [FORWARD] * len(self._graph.nodes)
         for index in self._order:
             node = self._graph.nodes[index]
-            if self._owner_of[index].is_update:
+            owner = self._owner_of[index]
+            if owner.is_update:
                 parts[index] = UPDATE
-            elif GRADIENT_SCOPE in node.name or any(parts[source] == BACKWARD for source, _ in node.inputs):
+            elif node.op == "Const":
+                # Equal constants of both passes are one after optimization, whichever name it kept.
+                continue
+            elif GRADIENT_SCOPE in node.name or (
+                # Sums of gradients carry no scope. What a layer made while it was called is never one.
+                owner.layer == STEP and any(parts[source] == BACKWARD for source, _ in node.inputs)
+            ):
                 parts[index] = BACKWARD
         return parts
 
