@@ -115,7 +115,7 @@ def optimized_graph(
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
         if node.name in handles:
             _make_handle(node, handles[node.name])
-        elif node.name in captured:
+        elif node.name in captured and node.op == "Placeholder":
             node.attr["shape"].shape.CopyFrom(captured[node.name].as_proto())
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
     traced = _traced_shapes(definition.node)
