@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
 from tensorboard_plugin_memest.estimation.rules import source_of
 from tensorboard_plugin_memest.estimation.tag import Tag
-from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owners
+from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
 from tensorboard_plugin_memest.estimation.variables import INPUT, OPTIMIZER, STEP, Variable
 from tensorboard_plugin_memest.memory.category import Category
 
@@ -15,21 +16,42 @@ FORWARD = "forward"
 BACKWARD = "backward"
 UPDATE = "update"
 
+# Ops that put a tensor into a list: what a loop stores there is for the backward pass, or is the loop's own output.
+_STORING = {"TensorListPushBack", "TensorListSetItem"}
+
 _FEEDS = {"IteratorGetNext", "IteratorGetNextAsOptional", "OptionalGetValue", "Placeholder", "_Arg"}
 
 
+@dataclass(frozen=True)
+class Inside:
+    """What the nodes of a called function inherit from the node that calls it, where they do not know better.
+
+    Attributes:
+        layer: whose the call is.
+        name: its name.
+        part: the part of the step that it belongs to.
+        weight: the weight that it is there for.
+    """
+
+    layer: str
+    name: str
+    part: str
+    weight: str | None
+
+
 class Attribution:
-    """Tags for every output of a step's graph.
+    """Tags for every output of a step's graph, or of the graph of a function that it calls.
 
     Attributes:
         parts: for each node, which part of the step it belongs to: forward, backward or update.
         tags: for each node, the tag of each of its outputs.
     """
 
-    def __init__(self, graph: StepGraph, owners: Owners) -> None:
+    def __init__(self, graph: StepGraph, owners: Owners, inside: Inside | None = None) -> None:
         self._graph = graph
         self._owners = owners
-        self._owner_of = [owners.find(node.name) for node in graph.nodes]
+        self._inside = inside
+        self._owner_of = [self._find_owner(node) for node in graph.nodes]
         self._consumers: list[list[int]] = [[] for _ in graph.nodes]
         for index, node in enumerate(graph.nodes):
             for source, _ in node.inputs:
@@ -38,6 +60,9 @@ class Attribution:
         self.parts = self._find_parts()
         self._weights = self._find_weights()
         self._kept = self._find_kept()
+        self._stored = {
+            source for node in graph.nodes if inside and node.op in _STORING for source, _ in node.inputs[1:]
+        }
         self.tags = [
             [self._tag(index, node, output) for output in range(len(node.outputs))]
             for index, node in enumerate(graph.nodes)
@@ -48,13 +73,27 @@ class Attribution:
         weight = self._weights[index]
         return weight.layer if weight and self.parts[index] == UPDATE else self._owner_of[index].layer
 
-    def weight_of(self, index: int) -> str | None:
-        """The weight that a node of the update is there for; None for other nodes."""
+    def of_called(self, index: int, called: StepGraph) -> Attribution:
+        """The attribution of a function's graph that node `index` calls."""
         weight = self._weights[index]
-        return weight.weight if weight else None
+        name = self._graph.nodes[index].name
+        return Attribution(
+            called,
+            self._owners,
+            Inside(
+                layer=self.layer_of(index),
+                name=f"{self._inside.name}/{name}" if self._inside else name,
+                part=self.parts[index],
+                weight=weight.weight if weight else self._inside.weight if self._inside else None,
+            ),
+        )
+
+    def _find_owner(self, node: Node) -> Owner:
+        owner = self._owners.find(node.name)
+        return Owner(self._inside.layer) if self._inside and owner.layer == STEP else owner
 
     def _find_parts(self) -> list[str]:
-        parts = [FORWARD] * len(self._graph.nodes)
+        parts = [self._inside.part if self._inside else FORWARD] * len(self._graph.nodes)
         for index in self._order:
             node = self._graph.nodes[index]
             owner = self._owner_of[index]
@@ -65,7 +104,7 @@ class Attribution:
                 continue
             elif GRADIENT_SCOPE in node.name or (
                 # Sums of gradients carry no scope. What a layer made while it was called is never one.
-                owner.layer == STEP and any(parts[source] == BACKWARD for source, _ in node.inputs)
+                (self._inside or owner.layer == STEP) and any(parts[source] == BACKWARD for source, _ in node.inputs)
             ):
                 parts[index] = BACKWARD
         return parts
@@ -109,27 +148,33 @@ class Attribution:
         made = node.outputs[output]
         layer = self._owner_of[index].layer
         weight = self._weights[index]
-        variable = None
+        name, variable = node.name, None
+        if self._inside:
+            name, variable = f"{self._inside.name}/{name}", self._inside.weight
         if node.op == "Const":
             category, role = Category.CONSTANTS, "constant"
         elif index in self._graph.held:
             category, role = Category.CONSTANTS, "tensor kept by the layer"
-        elif node.op in _FEEDS:
+        elif node.op in _FEEDS and not self._inside:
             category, role, layer = Category.INPUTS, "batch", INPUT
         elif self.parts[index] == UPDATE:
             category, role = Category.TEMPORARIES, "update temporary"
-            layer = weight.layer if weight else OPTIMIZER
-            variable = weight.weight if weight else None
+            if weight:
+                layer, variable = weight.layer, weight.weight
+            elif not self._inside:
+                layer = OPTIMIZER
         elif self.parts[index] == BACKWARD and weight is not None:
             category, role = Category.GRADIENTS, "gradient"
             layer, variable = weight.layer, weight.weight
         elif self.parts[index] == BACKWARD:
             category, role = Category.TEMPORARIES, f"{node.op} output, backward"
+        elif index in self._stored:
+            category, role = Category.ACTIVATIONS, f"{node.op} output, one an iteration"
         elif self._kept[index]:
             category, role = Category.ACTIVATIONS, f"{node.op} output"
         else:
             category, role = Category.TEMPORARIES, f"{node.op} output"
-        return Tag(layer or STEP, node.name, category, role, variable, made.shape, made.dtype)
+        return Tag(layer or STEP, name, category, role, variable, made.shape, made.dtype)
 
 
 def _topological(graph: StepGraph) -> Iterator[int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +12,7 @@ import keras
 import tensorflow as tf
 from keras.src.backend.common import global_state
 from tensorflow.python.framework import func_graph as tf_func_graph
+from tensorflow.python.framework import op_callbacks
 from tensorflow.python.ops import resource_variable_ops
 
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
@@ -33,33 +36,63 @@ class Owner:
 
 @dataclass
 class Owners:
-    """Who made which op, and through the name scopes of the forward pass, whose gradient an op computes."""
+    """Who made which op, and through the name scopes of the forward pass, whose gradient an op computes.
+
+    Attributes:
+        by_op: owner of each op of the step's graph, by name.
+        by_called_op: the same for ops of functions that it calls; None for a name that several owners gave.
+        by_scope: owner of each name scope of the forward pass.
+    """
 
     by_op: dict[str, Owner] = field(default_factory=dict)
+    by_called_op: dict[str, Owner | None] = field(default_factory=dict)
     by_scope: dict[str, Owner] = field(default_factory=dict)
 
-    def record(self, op_name: str, owner: Owner) -> None:
-        """Notes who made an op."""
-        self.by_op[op_name] = owner
-        if owner.layer != STEP and not owner.is_update and not op_name.startswith(GRADIENT_SCOPE):
+    def record(self, op_name: str, owner: Owner, *, called: bool = False) -> None:
+        """Notes who made an op of the step's graph, or of a function that is called in it."""
+        if not called:
+            self.by_op[op_name] = owner
+        elif self.by_called_op.setdefault(op_name, owner) != owner:
+            self.by_called_op[op_name] = None
+        if owner.layer != STEP and not owner.is_update and not _is_gradient(op_name):
             self.by_scope.setdefault(op_name.rpartition("/")[0], owner)
 
     def find(self, op_name: str) -> Owner:
-        """The owner of an op of the step's graph, or of one that Grappler derived from it and named after it."""
-        gradient = op_name.find(GRADIENT_SCOPE)
-        if gradient < 0:
-            for prefix in ("", "ConstantFolding/", "ArithmeticOptimizer/", "LayoutOptimizer/"):
-                found = self.by_op.get(op_name.removeprefix(prefix))
+        """The owner of an op of the step, or of one that Grappler derived from it and named after it."""
+        name = _GRAPPLER_SUFFIX.sub("", _GRAPPLER_PREFIX.sub("", op_name))
+        if not _is_gradient(name):
+            for candidate in _without_callers(name):
+                found = self.by_op.get(candidate) or self.by_called_op.get(candidate)
                 if found is not None:
                     return found
         # Gradient ops carry the scope of the forward op they belong to; the longest known scope names the layer.
-        scope = op_name[gradient + len(GRADIENT_SCOPE) :] if gradient >= 0 else op_name
-        while scope:
-            scope = scope.rpartition("/")[0]
-            found = self.by_scope.get(scope)
-            if found is not None:
-                return found
-        return self.by_op.get(op_name, Owner(STEP))
+        for candidate in _without_callers(_GRADIENT.split(name)[-1]):
+            scope = candidate
+            while scope:
+                scope = scope.rpartition("/")[0]
+                found = self.by_scope.get(scope)
+                if found is not None:
+                    return found
+        return Owner(STEP)
+
+
+# What Grappler puts around the names of ops that it makes, or moves out of a function.
+_GRAPPLER_PREFIX = re.compile(r"^(ConstantFolding|ArithmeticOptimizer|LayoutOptimizer)/")
+_GRAPPLER_SUFFIX = re.compile(r"_tfg_(inlined|result)_.*$")
+
+# Scopes of gradients: of a tape, of a loop, of a function.
+_GRADIENT = re.compile(r"(?:^|/)(?:gradient_tape|gradients)/")
+
+
+def _is_gradient(op_name: str) -> bool:
+    return _GRADIENT.search(op_name) is not None
+
+
+def _without_callers(name: str) -> Iterator[str]:
+    """`name`, then without its first scope, and so on: an inlined op has the names of its callers before its own."""
+    while name:
+        yield name
+        name = name.partition("/")[2]
 
 
 class _ObservedGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
@@ -67,24 +100,41 @@ class _ObservedGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.callers: dict[str, tuple[Any, ...]] = {}
+        self._made: list[tuple[str, bool, tuple[Any, ...]]] = []  # name, whether in a called function, callers
         self._last: tuple[Any, ...] = ()
 
     def _create_op_internal(self, *args: Any, **kwargs: Any) -> Any:
         op = super()._create_op_internal(*args, **kwargs)
+        self._made.append((op.name, False, self._callers()))
+        return op
+
+    @contextlib.contextmanager
+    def functions_observed(self) -> Iterator[None]:
+        """Inside, ops of other graphs are noted too: of functions that are traced because this one calls them."""
+
+        def note(*_: Any, op_name: str | None = None, graph: Any = None) -> None:
+            if op_name is not None and graph is not self:
+                self._made.append((op_name, True, self._callers()))
+
+        op_callbacks.add_op_callback(note)
+        try:
+            yield
+        finally:
+            op_callbacks.remove_op_callback(note)
+
+    def _callers(self) -> tuple[Any, ...]:
         stack = global_state.get_global_attribute("name_scope_stack") or []
         callers = tuple(entry.caller for entry in stack)
         # Most ops have the callers of the one before: one tuple for all of them.
         if len(callers) != len(self._last) or any(new is not old for new, old in zip(callers, self._last, strict=True)):
             self._last = callers
-        self.callers[op.name] = self._last
-        return op
+        return self._last
 
     def owners(self, paths: LayerPaths) -> Owners:
         """Who made which op, in the names of `paths`."""
         owners = Owners()
-        for name, callers in self.callers.items():
-            owners.record(name, _owner(name, callers, paths))
+        for name, called, callers in self._made:
+            owners.record(name, _owner(name, callers, paths), called=called)
         return owners
 
 
@@ -139,7 +189,8 @@ def trace_step(model: keras.Model, batch: Batch) -> Trace:
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def step_on_iterator(iterator: Any) -> Any:
-        return model.train_step(next(iterator))
+        with graph.functions_observed():
+            return model.train_step(next(iterator))
 
     try:
         tf_func_graph.func_graph_from_py_func(
