@@ -18,6 +18,7 @@ KERNEL = (6019376, 128)
 KERNEL_BYTES = 3081920512
 DENSE = "sequential/dense"
 CONV = "sequential/conv2d"
+PIPELINE_BYTES = 1_000_000
 
 
 def kernel_item(role: str, category: Category, name: str = "sequential/dense/kernel") -> Item:
@@ -164,15 +165,21 @@ def sample_estimate(
 
 
 def sample_peaks(device: str = "CPU:0", *, steps: int = 5, peak_bytes: int = 18_400_000_001) -> MeasuredPeaks:
-    """Peaks of `steps` steps, one window each; the highest, `peak_bytes`, is in the middle."""
+    """Peaks of `steps` steps, one window each; the highest, `peak_bytes`, is in the middle.
+
+    Before step n, `PIPELINE_BYTES` + n are in use beyond the variables of `sample_estimate`, and after it 3 more.
+    """
     middle = steps // 2
+    started = [3 * KERNEL_BYTES + 768 + PIPELINE_BYTES + step for step in range(steps)]
+    peaks = [peak_bytes - 7 * abs(step - middle) for step in range(steps)]
     return MeasuredPeaks(
         device=device,
         source="TensorFlow's BFC allocator",
         before_bytes=9_246_000_129,
         limit_bytes=25_769_803_776,
         windows=tuple(
-            Window(step, step, peak_bytes - 7 * abs(step - middle), 9_245_761_537 + step) for step in range(steps)
+            Window(step, step, peak, start + 3, start, peak - start - 3)
+            for step, (peak, start) in enumerate(zip(peaks, started, strict=True))
         ),
     )
 

@@ -93,7 +93,15 @@ estimates = st.builds(
     assumptions=st.lists(names, max_size=3).map(tuple),
     limit_bytes=st.none() | sizes,
 )
-windows = st.builds(Window, first_step=sizes, last_step=sizes, peak_bytes=sizes, current_bytes=sizes)
+windows = st.builds(
+    Window,
+    first_step=sizes,
+    last_step=sizes,
+    peak_bytes=sizes,
+    current_bytes=sizes,
+    start_bytes=sizes,
+    rise_bytes=sizes,
+)
 measured_peaks = st.builds(
     MeasuredPeaks,
     device=names,

@@ -16,12 +16,18 @@ class _Growing:
 
 
 class PeakRecorder:
-    """Collects peak and current bytes step after step, on one device.
+    """Collects what was in use before, during and after each step, on one device.
 
     The first record stays a window of its own: the first step traces the functions and creates the optimizer's slots,
     so it is unlike all others. When the windows are full, neighbours are merged two by two and every later one takes
-    twice as many records; a window always holds the maxima of its steps. So the cost of a record does not grow with
+    twice as many records; a window always holds the extremes of its steps. So the cost of a record does not grow with
     the number of steps.
+
+    How far a step rises is counted from what is in use around it. One that ends with more than it began with has kept
+    something that is there between steps from then on: the first one the optimizer's slots, others a shuffle buffer
+    that is filled anew. So it is counted from its end. But an allocator that hands out whole chunks lets the same
+    variables take more after one step and less after the next. What later steps gave back before is taken for such a
+    swing, and not for something kept.
 
     Args:
         max_windows: how many windows there may be.
@@ -37,6 +43,7 @@ class PeakRecorder:
         self._windows: list[_Growing] = []
         self._width = 1  # in records; a record covers several steps where Keras runs several per execution
         self._steps = 0
+        self._given_back = 0
 
     @property
     def steps(self) -> int:
@@ -48,10 +55,11 @@ class PeakRecorder:
         """All steps, in order and without gaps."""
         return tuple(growing.window for growing in self._windows)
 
-    def record(self, peak_bytes: int, current_bytes: int, steps: int = 1) -> None:
+    def record(self, start_bytes: int, peak_bytes: int, current_bytes: int, steps: int = 1) -> None:
         """Adds the next `steps` steps, measured together.
 
         Args:
+            start_bytes: bytes in use just before the first of them.
             peak_bytes: the highest number of bytes in use during any of them.
             current_bytes: bytes in use just after the last.
             steps: how many they are.
@@ -61,7 +69,11 @@ class PeakRecorder:
         """
         if steps < 1:
             raise ValueError(f"A record covers at least one step, not {steps}.")
-        added = _Growing(Window(self._steps, self._steps + steps - 1, peak_bytes, current_bytes), 1)
+        last_step = self._steps + steps - 1
+        rise_bytes = peak_bytes - max(start_bytes, current_bytes - self._given_back)
+        added = _Growing(Window(self._steps, last_step, peak_bytes, current_bytes, start_bytes, rise_bytes), 1)
+        if self._steps:
+            self._given_back = max(self._given_back, start_bytes - current_bytes)
         self._steps += steps
         if not self._last_is_open and len(self._windows) == self._max_windows:
             self._merge_neighbours()
@@ -87,5 +99,7 @@ def _merged(left: _Growing, right: _Growing) -> _Growing:
         right.window.last_step,
         max(left.window.peak_bytes, right.window.peak_bytes),
         max(left.window.current_bytes, right.window.current_bytes),
+        min(left.window.start_bytes, right.window.start_bytes),
+        max(left.window.rise_bytes, right.window.rise_bytes),
     )
     return _Growing(window, left.records + right.records)

@@ -49,6 +49,7 @@ class Recording:
         self._steps = 0
         self._steps_written = 0
         self._open = 0
+        self._start_bytes = [0] * len(found.allocators)
         self._writer: RunWriter | None = None
 
     def open(self) -> None:
@@ -63,16 +64,17 @@ class Recording:
     def begin(self, steps: int = 1) -> None:
         """The next step begins, or the next `steps` that run together."""
         self._open = steps
-        for allocator in self._allocators:
+        for number, allocator in enumerate(self._allocators):
             allocator.reset()
+            self._start_bytes[number] = allocator.read().current
 
     def end(self) -> None:
         """The step is over: records its peak. Does nothing where none has begun."""
         if not self._open:
             return
-        for allocator, recorder in zip(self._allocators, self._recorders, strict=True):
+        for allocator, recorder, start in zip(self._allocators, self._recorders, self._start_bytes, strict=True):
             current, peak = allocator.read()
-            recorder.record(peak, current, self._open)
+            recorder.record(start, peak, current, self._open)
         self._steps += self._open
         self._open = 0
 

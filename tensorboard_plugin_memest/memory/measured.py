@@ -19,12 +19,17 @@ class Window:
         last_step: number of the last.
         peak_bytes: the highest peak of any of them.
         current_bytes: the most that was in use just after any of them.
+        start_bytes: the least that was in use just before any of them.
+        rise_bytes: the most by which the peak of any of them rose above what was in use around it: just before it, or
+            just after it less the most that any step between the first and this one gave back, whichever is more.
     """
 
     first_step: int
     last_step: int
     peak_bytes: int
     current_bytes: int
+    start_bytes: int
+    rise_bytes: int
 
 
 @dataclass(frozen=True)
@@ -56,13 +61,23 @@ class MeasuredPeaks:
         """How many steps were measured."""
         return self.windows[-1].last_step + 1 if self.windows else 0
 
+    @property
+    def phases(self) -> dict[str, tuple[Window, ...]]:
+        """The windows of `"first_step"`, where one of it alone was measured, and of `"step"`, all the others."""
+        first = [window for window in self.windows if window.first_step == window.last_step == 0]
+        found = {"first_step": tuple(first), "step": self.windows[len(first) :]}
+        return {name: windows for name, windows in found.items() if windows}
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "device": self.device,
             "source": self.source,
             "before_bytes": self.before_bytes,
             "limit_bytes": self.limit_bytes,
-            "windows": [[w.first_step, w.last_step, w.peak_bytes, w.current_bytes] for w in self.windows],
+            "windows": [
+                [w.first_step, w.last_step, w.peak_bytes, w.current_bytes, w.start_bytes, w.rise_bytes]
+                for w in self.windows
+            ],
         }
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import profile_id
 from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
 from tensorboard_plugin_memest.memory.item import Item, by_category
@@ -27,7 +28,7 @@ def headline(run: RunRecords) -> Plain:
         "model": subject.get("model_name"),
         **{name: subject.get(name) for name in ("optimizer", "batch_size", "mode", "device")},
         "peak_bytes": estimate.peak_bytes if estimate else None,
-        "measured_peak_bytes": measured_peak(run),
+        "measured_peak_bytes": comparison_of(run).step_peak_bytes,
         "limit_bytes": estimate.limit_bytes if estimate else None,
         "problems": run.problems,
     }
@@ -87,21 +88,22 @@ def verdict_view(verdict: Verdict) -> Plain:
 
 def measured_view(run: RunRecords) -> Plain:
     """What was measured, without the windows and timelines."""
-    peak = measured_peak(run)
+    compared = comparison_of(run)
     return {
-        "peak_bytes": peak,
-        "difference": (run.estimate.peak_bytes - peak) / peak if run.estimate and peak else None,
+        "peak_bytes": compared.step_peak_bytes,
+        "total_peak_bytes": compared.measured_peak_bytes,
+        "pipeline_bytes": compared.pipeline_bytes,
+        "difference": compared.difference,
+        "phases": dict(compared.phases),
         "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
         "profiles": [_profile(profile) for profile in run.profiles],
         "notes": list(run.notes),
     }
 
 
-def measured_peak(run: RunRecords) -> int | None:
-    """The highest measured peak of any step on the estimate's kind of device; of any device without an estimate."""
-    kind = run.estimate.subject.device if run.estimate else None
-    found = [peaks.peak_bytes for peaks in run.peaks if kind is None or peaks.device.partition(":")[0] == kind]
-    return max((peak for peak in found if peak is not None), default=None)
+def comparison_of(run: RunRecords) -> Comparison:
+    """The run's estimate against what was measured on devices of its kind; without an estimate on any."""
+    return compare_devices(run.estimate, run.peaks)
 
 
 def items_view(phase: Phase) -> Plain:

@@ -14,7 +14,7 @@ from tensorboard_plugin_memest.memory.format import FORMAT
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tests.events import content, string_tensor, write_raw
 from tests.integration.http import ask, get, is_active, wait_for
-from tests.samples import sample_estimate, sample_peaks, sample_profile
+from tests.samples import PIPELINE_BYTES, sample_estimate, sample_peaks, sample_profile
 from tests.server import tensorboard_process
 
 ESTIMATE = sample_estimate(limit_bytes=20_000_000_001)
@@ -22,6 +22,9 @@ OTHER = sample_estimate(model_name="other ß", optimizer="SGD", batch_size=7)
 PROFILE = sample_profile(events=5000)
 NOTES = ["No GPU is there, so only the CPU was measured."]
 RECORDS = 300
+
+# The highest step of 300 is the middle one; after step n the pipeline holds n + 3 bytes more.
+STEP_PEAK = 18_400_000_001 - PIPELINE_BYTES - RECORDS // 2 - 3
 
 LOADERS = {"fast": (), "slow": ("--load_fast=false",)}
 
@@ -91,7 +94,7 @@ def test_runs(server):
         "mode": "graph",
         "device": "CPU",
         "peak_bytes": ESTIMATE.peak_bytes,
-        "measured_peak_bytes": 18_400_000_001,
+        "measured_peak_bytes": STEP_PEAK,
         "limit_bytes": 20_000_000_001,
         "problems": [],
     }
@@ -127,8 +130,10 @@ def test_overview(server):
     assert estimate["assumptions"] == list(ESTIMATE.assumptions)
     assert estimate["dominant"][0]["bytes"] == 6 * 3081920512
     measured = answer["measured"]
-    assert measured["peak_bytes"] == 18_400_000_001
-    assert measured["difference"] == (ESTIMATE.peak_bytes - 18_400_000_001) / 18_400_000_001
+    assert (measured["peak_bytes"], measured["total_peak_bytes"]) == (STEP_PEAK, 18_400_000_001)
+    assert measured["pipeline_bytes"] == 18_400_000_001 - STEP_PEAK
+    assert measured["difference"] == (ESTIMATE.peak_bytes - STEP_PEAK) / STEP_PEAK
+    assert measured["phases"]["step"] == STEP_PEAK
     assert [(device["device"], device["steps"]) for device in measured["devices"]] == [("CPU:0", RECORDS), ("GPU:0", 2)]
     assert measured["profiles"][0]["peak_bytes"] == PROFILE.peak_bytes
     assert measured["profiles"][0]["before"] == [item.to_dict() for item in PROFILE.before]

@@ -28,33 +28,37 @@ def record_steps(recording: Recording, count: int = 1) -> None:
 
 
 def test_each_device_has_its_peaks_its_source_and_what_was_before(tmp_path):
-    gpu = Fake([(5, 70), (10, 20), (11, 30)], limit_bytes=100)
-    cpu = Fake([(1, 2), (3, 4), (5, 6)], device="CPU:0", source="other")
+    gpu = Fake([(5, 70), (6, 6), (10, 20), (7, 9), (11, 30)], limit_bytes=100)
+    cpu = Fake([(1, 2), (2, 2), (3, 4), (4, 4), (5, 6)], device="CPU:0", source="other")
     recording = Recording(tmp_path, Found((gpu, cpu)))
     record_steps(recording, 2)
     recording.close()
     assert read_log(tmp_path).peaks == {
         "GPU:0": MeasuredPeaks(
-            "GPU:0", "TensorFlow's BFC allocator", 70, 100, (Window(0, 0, 20, 10), Window(1, 1, 30, 11))
+            "GPU:0",
+            "TensorFlow's BFC allocator",
+            70,
+            100,
+            (Window(0, 0, 20, 10, 6, 10), Window(1, 1, 30, 11, 7, 19)),
         ),
-        "CPU:0": MeasuredPeaks("CPU:0", "other", 2, None, (Window(0, 0, 4, 3), Window(1, 1, 6, 5))),
+        "CPU:0": MeasuredPeaks("CPU:0", "other", 2, None, (Window(0, 0, 4, 3, 2, 1), Window(1, 1, 6, 5, 4, 1))),
     }
-    # The peak so far, then for each step a reset before and a reading after.
-    assert gpu.calls == cpu.calls == ["read", "reset", "read", "reset", "read"]
+    # The peak so far, then for each step a reset and a reading before it, and a reading after.
+    assert gpu.calls == cpu.calls == ["read", "reset", "read", "read", "reset", "read", "read"]
 
 
 def test_steps_that_run_together_are_one_record_of_all_of_them(tmp_path):
-    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (3, 3), (1, 10), (4, 4), (2, 20)]),)))
     recording.begin(4)
     recording.end()
     record_steps(recording)
     recording.close()
-    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 3, 10, 1), Window(4, 4, 20, 2))
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 3, 10, 1, 3, 7), Window(4, 4, 20, 2, 4, 16))
     assert recording.steps == 5
 
 
 def test_what_turned_out_to_be_no_step_is_not_recorded(tmp_path):
-    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (5, 5), (3, 3), (1, 10), (2, 20)]),)))
     recording.begin()
     recording.discard()
     recording.end()
@@ -62,7 +66,7 @@ def test_what_turned_out_to_be_no_step_is_not_recorded(tmp_path):
     record_steps(recording)
     recording.end()
     recording.close()
-    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1),)
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1, 3, 7),)
 
 
 def test_the_first_step_is_on_disk_at_once_and_the_rest_when_doubled_but_not_more_than_once_a_second(tmp_path):
@@ -129,13 +133,17 @@ def test_a_day_of_training_is_a_hundred_records_and_never_older_than_a_tenth(tmp
 
 def test_nothing_is_lost_however_many_steps(tmp_path):
     steps = 5000
-    readings = [(step, (step * 7919) % 100_003) for step in range(steps)]
-    recording = Recording(tmp_path, Found((Fake([(0, 0), *readings]),)))
+    readings = [(step, 5000 + (step * 7919) % 100_003) for step in range(steps)]
+    starts = [(step // 2, step // 2) for step in range(steps)]
+    both = [reading for pair in zip(starts, readings, strict=True) for reading in pair]
+    recording = Recording(tmp_path, Found((Fake([(0, 0), *both]),)))
     record_steps(recording, steps)
     recording.close()
     peaks = read_log(tmp_path).peaks["GPU:0"]
     assert peaks.steps == steps
     assert peaks.peak_bytes == max(peak for _, peak in readings)
+    rises = [peak - max(start, current) for (current, peak), (start, _) in zip(readings, starts, strict=True)]
+    assert max(window.rise_bytes for window in peaks.windows) == max(rises)
     assert len(peaks.windows) <= 512
 
 
@@ -164,29 +172,29 @@ def test_a_run_in_which_nothing_happened_leaves_nothing(tmp_path):
 
 
 def test_after_closing_it_goes_on(tmp_path):
-    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (3, 3), (1, 10), (4, 4), (2, 20)]),)))
     record_steps(recording)
     recording.close()
     record_steps(recording)
     recording.close()
-    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1), Window(1, 1, 20, 2))
+    assert read_log(tmp_path).peaks["GPU:0"].windows == (Window(0, 0, 10, 1, 3, 7), Window(1, 1, 20, 2, 4, 16))
 
 
 def test_a_step_that_died_is_recorded_up_to_there_and_told(tmp_path):
-    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (3, 3), (1, 10), (4, 4), (2, 20)]),)))
     record_steps(recording)
     recording.begin()
     recording.end_with(MemoryError("no more"))
     recording.close()
     logged = read_log(tmp_path)
-    assert logged.peaks["GPU:0"].windows == (Window(0, 0, 10, 1), Window(1, 1, 20, 2))
+    assert logged.peaks["GPU:0"].windows == (Window(0, 0, 10, 1, 3, 7), Window(1, 1, 20, 2, 4, 16))
     assert logged.notes == (
         "Training ended inside step 1 with MemoryError; the peak of that step is what was in use until then.",
     )
 
 
 def test_an_error_between_steps_is_no_step(tmp_path):
-    recording = Recording(tmp_path, Found((Fake([(0, 0), (1, 10), (2, 20)]),)))
+    recording = Recording(tmp_path, Found((Fake([(0, 0), (3, 3), (1, 10), (4, 4), (2, 20)]),)))
     record_steps(recording)
     recording.end_with(MemoryError("no more"))
     recording.close()

@@ -9,7 +9,7 @@ import pytest
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
-from tests.samples import KERNEL_BYTES, sample_estimate, sample_peaks, sample_profile
+from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_estimate, sample_peaks, sample_profile
 
 PEAK = 6 * KERNEL_BYTES + 768 + (24300480 + 64) + 1000003 + 1532928 + 256
 
@@ -39,7 +39,7 @@ def test_headline(full):
         "mode": "graph",
         "device": "CPU",
         "peak_bytes": PEAK,
-        "measured_peak_bytes": 18_400_000_003,
+        "measured_peak_bytes": 18_400_000_003 - PIPELINE_BYTES - 5,
         "limit_bytes": 20_000_000_000,
         "problems": ["The record 'x' could not be read."],
     }
@@ -61,7 +61,16 @@ def test_overview_of_nothing():
         "name": "run",
         "estimate": None,
         "verdict": None,
-        "measured": {"peak_bytes": None, "difference": None, "devices": [], "profiles": [], "notes": []},
+        "measured": {
+            "peak_bytes": None,
+            "total_peak_bytes": None,
+            "pipeline_bytes": None,
+            "difference": None,
+            "phases": {},
+            "devices": [],
+            "profiles": [],
+            "notes": [],
+        },
         "problems": [],
     }
 
@@ -186,8 +195,13 @@ def test_verdict_by_the_recorded_limit_or_the_one_asked_for(full):
 
 def test_measured(full):
     measured = views.overview(full, None)["measured"]
-    assert measured["peak_bytes"] == 18_400_000_003, "the GPU is not the estimate's device"
-    assert measured["difference"] == pytest.approx((PEAK - 18_400_000_003) / 18_400_000_003)
+    assert measured["total_peak_bytes"] == 18_400_000_003, "the GPU is not the estimate's device"
+    assert measured["pipeline_bytes"] == PIPELINE_BYTES + 5
+    # Before the highest step 2 bytes more are in use, and 3 more after it.
+    peak = 18_400_000_003 - PIPELINE_BYTES - 5
+    assert measured["peak_bytes"] == peak
+    assert measured["difference"] == pytest.approx((PEAK - peak) / peak)
+    assert measured["phases"] == {"first_step": 18_400_000_003 - 14 - PIPELINE_BYTES - 3, "step": peak}
     assert measured["difference"] > 0
     assert measured["devices"][2] == {
         "device": "GPU:0",
@@ -219,6 +233,13 @@ def test_measured(full):
         "bytes": 1537,
     }
     assert measured["notes"] == ["No GPU."]
+
+
+def test_without_an_estimate_the_measured_peak_is_what_was_counted(full):
+    measured = views.overview(replace(full, estimate=None), None)["measured"]
+    assert measured["peak_bytes"] == measured["total_peak_bytes"] == 2**40
+    assert (measured["pipeline_bytes"], measured["difference"]) == (None, None)
+    assert measured["phases"] == {"first_step": 2**40 - 28, "step": 2**40}
 
 
 def test_a_device_before_its_first_step_has_no_peak():
@@ -265,10 +286,10 @@ def test_peaks(full):
         "before_bytes": 9_246_000_129,
         "limit_bytes": 25_769_803_776,
         "windows": [
-            [0, 0, 18_399_999_987, 9_245_761_537],
-            [1, 1, 18_399_999_994, 9_245_761_538],
-            [2, 2, 18_400_000_001, 9_245_761_539],
-            [3, 3, 18_399_999_994, 9_245_761_540],
-            [4, 4, 18_399_999_987, 9_245_761_541],
+            [0, 0, 18_399_999_987, 9_246_762_307, 9_246_762_304, 9_153_237_680],
+            [1, 1, 18_399_999_994, 9_246_762_308, 9_246_762_305, 9_153_237_686],
+            [2, 2, 18_400_000_001, 9_246_762_309, 9_246_762_306, 9_153_237_692],
+            [3, 3, 18_399_999_994, 9_246_762_310, 9_246_762_307, 9_153_237_684],
+            [4, 4, 18_399_999_987, 9_246_762_311, 9_246_762_308, 9_153_237_676],
         ],
     }
