@@ -5,6 +5,7 @@ import {
   type Item,
   type LayerRow,
   type Phase,
+  type Window,
 } from "../src/model/types";
 import type { Recording } from "./recorded";
 
@@ -107,12 +108,11 @@ export function hugeRecording(count: number): Recording {
       share: bytes / peak,
     })),
   };
-  const windows = Array.from({ length: 1000 }, (_, n): [number, number, number, number] => [
-    n * 50,
-    n * 50 + 49,
-    Math.round(peak * (0.98 + 0.03 * Math.abs(Math.sin(n)))),
-    Math.round(peak * 0.3),
-  ]);
+  const held = Math.round(peak * 0.3);
+  const windows = Array.from({ length: 1000 }, (_, n): Window => {
+    const highest = Math.round(peak * (0.98 + 0.03 * Math.abs(Math.sin(n))));
+    return [n * 50, n * 50 + 49, highest, held, held, highest - held];
+  });
   const measuredPeak = Math.max(...windows.map((window) => window[2]));
   const device = {
     device: "GPU:0",
@@ -161,7 +161,10 @@ export function hugeRecording(count: number): Recording {
       verdict: null,
       measured: {
         peak_bytes: measuredPeak,
+        total_peak_bytes: measuredPeak,
+        pipeline_bytes: 0,
         difference: (peak - measuredPeak) / measuredPeak,
+        phases: { step: measuredPeak },
         devices: [{ ...device, peak_bytes: measuredPeak, steps: 50_000 }],
         profiles: [],
         notes: [],

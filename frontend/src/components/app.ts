@@ -102,7 +102,7 @@ export class App extends LitElement {
       <memest-verdict-card .overview=${overview} .unit=${unit}></memest-verdict-card>
       ${overview.problems.length ? html`<memest-problems .problems=${overview.problems}></memest-problems>` : nothing}
       <div class="cards ${estimate ? "" : "measured-only"}">
-        <memest-phase-bars class="phases" .overview=${overview} .peaks=${devices} .unit=${unit}></memest-phase-bars>
+        <memest-phase-bars class="phases" .overview=${overview} .unit=${unit}></memest-phase-bars>
         ${
           estimate
             ? html`<memest-dominant-items

@@ -3,10 +3,12 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ApiError, type Api } from "../model/api";
 import { START } from "../model/place";
 import { Store } from "../model/store";
-import { api, estimate, headline, layer, overview } from "../testing/samples";
+import type { Overview } from "../model/types";
+import { api, estimate, headline, layer, measuredSteps, overview, peaks } from "../testing/samples";
 import { App } from "./app";
 import { DominantItems } from "./dominant-items";
 import { LayerTable } from "./layer-table";
+import { PeaksCard } from "./peaks-card";
 import { PhaseBars } from "./phase-bars";
 import { TopBar } from "./top-bar";
 import { VerdictCard } from "./verdict-card";
@@ -110,6 +112,21 @@ describe("the verdict", () => {
     expect(text(byTestId(card.shadowRoot!, "predicted-peak")[0])).toContain("can be 2.8 KiB to 3.5 KiB");
   });
 
+  it("keeps the data pipeline apart where there is one", async () => {
+    const value = overview("a", { measured: measuredSteps() });
+    const card = await shown(new VerdictCard(), { overview: value, unit: "B" });
+    const [held] = byTestId(card.shadowRoot!, "pipeline-bytes");
+    expect([held!.dataset["bytes"], text(held)]).toEqual(["50", "50B"]);
+    expect(text(held!.parentElement!)).toBe("+ 50B of the data pipeline, which on a CPU shares the allocator");
+    expect(figures(card)["measured-peak"]).toBe("3050");
+    expect(text(byTestId(card.shadowRoot!, "difference")[0])).toBe("−1.6 %");
+    for (const pipeline_bytes of [0, null]) {
+      const none = overview("a", { measured: measuredSteps({ pipeline_bytes }) });
+      const other = await shown(new VerdictCard(), { overview: none });
+      expect(byTestId(other.shadowRoot!, "pipeline-bytes")).toEqual([]);
+    }
+  });
+
   it("asks for a limit where there is none, and judges nothing", async () => {
     const card = await shown(new VerdictCard(), { overview: overview("a"), unit: "B" });
     expect(text(byTestId(card.shadowRoot!, "verdict-sentence")[0])).toMatch(/^Needs 3,000B\. Give a limit/);
@@ -145,6 +162,27 @@ it("phases are bars whose segments carry their bytes and whose label says them",
     ],
   ]);
   expect(byTestId(bars.shadowRoot!, "phase-bar")[1]!.getAttribute("aria-label")).toContain("Step, predicted: 2.9 KiB");
+});
+
+it("phases are marked with the steps' own peaks", async () => {
+  const bars = await shown(new PhaseBars(), { overview: overview("a", { measured: measuredSteps() }) });
+  const marks = byTestId(bars.shadowRoot!, "phase-measured").map((mark) => mark.dataset["bytes"]);
+  expect(marks).toEqual(["2600", "3000", "3050"]);
+  expect(text(bars.shadowRoot!.querySelector(".key")!)).toContain("measured, the steps without the data pipeline");
+});
+
+describe("measured peaks", () => {
+  const key = async (value: Overview): Promise<string> => {
+    const card = await shown(new PeaksCard(), { overview: value, devices: [peaks()], unit: "B" });
+    return text(card.shadowRoot!.querySelector(".key")!);
+  };
+
+  it("say what of them is the data pipeline's, as the prediction is without it", async () => {
+    const value = overview("a", { measured: measuredSteps() });
+    expect(await key(value)).toContain("peak of a step, with about 50B of the data pipeline");
+    expect(await key({ ...value, estimate: null })).not.toContain("data pipeline");
+    expect(await key(overview("a", { measured: measuredSteps({ pipeline_bytes: 0 }) }))).not.toContain("data pipeline");
+  });
 });
 
 it("dominant items give words, exact bytes and shares", async () => {

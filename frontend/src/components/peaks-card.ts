@@ -10,6 +10,7 @@ import { describeWindow, peaksData } from "../views/curves";
 import { deviceOf } from "../views/device";
 import { counted } from "../views/words";
 import "./curve-chart";
+import { bytes } from "./figure";
 
 /** Measured peaks step by step, one chart for each device, with what was predicted and the limit. */
 @customElement("memest-peaks-card")
@@ -71,7 +72,7 @@ export class PeaksCard extends LitElement {
         )}. Arrow keys go from step to step."
       ></memest-curve-chart>
       <ul class="key">
-        <li><span class="line" style="--colour:var(--measured)"></span>peak of a step</li>
+        <li><span class="line" style="--colour:var(--measured)"></span>peak of a step${this.#pipeline(device)}</li>
         <li><span class="line" style="--colour:var(--soft)"></span>in use after it</li>
         <li>${device.device}, ${counted(last + 1, "step")}, ${device.source}</li>
         ${
@@ -83,6 +84,14 @@ export class PeaksCard extends LitElement {
         }
       </ul>
     `;
+  }
+
+  /** What the peaks of this device hold beside the step; the prediction does not. */
+  #pipeline(device: DevicePeaks): TemplateResult | typeof nothing {
+    const { pipeline_bytes: held } = this.overview.measured;
+    return held && this.#predicted(device) !== null
+      ? html`, with about ${bytes(held, this.unit)} of the data pipeline`
+      : nothing;
   }
 
   /** What was predicted for this device; null for the others. */

@@ -1,7 +1,7 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { exactBytes, formatBytes, formatRange, type Unit } from "../format/bytes";
-import { CATEGORIES, type Bytes, type DevicePeaks, type Overview } from "../model/types";
+import { CATEGORIES, type Bytes, type Overview } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card } from "../style/shared";
 import { byteAxis, tickLabel, type ByteAxis } from "../views/axis";
@@ -14,11 +14,10 @@ import { plainBytes, titleOf } from "./figure";
 @customElement("memest-phase-bars")
 export class PhaseBars extends LitElement {
   @property({ attribute: false }) overview!: Overview;
-  @property({ attribute: false }) peaks: readonly DevicePeaks[] = [];
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
-    const rows = phaseRows(this.overview, this.peaks);
+    const rows = phaseRows(this.overview);
     const limit = this.overview.verdict?.limit_bytes ?? null;
     const figures = rows.flatMap((row) => [row.peak ?? 0, row.range?.[1] ?? 0, row.measured?.bytes ?? 0]);
     const axis = byteAxis(figures, limit, this.unit, 6);
@@ -130,7 +129,15 @@ export class PhaseBars extends LitElement {
           html`<li><span class="swatch" style="background:${categoryFill(category)}"></span>${LABELS[category]}</li>`,
       )}
       ${rows.some((row) => row.range) ? html`<li><span class="swatch-range"></span>possible range</li>` : nothing}
-      ${rows.some((row) => row.measured) ? html`<li><span class="swatch-measured"></span>measured</li>` : nothing}
+      ${
+        rows.some((row) => row.measured)
+          ? html`<li>
+              <span class="swatch-measured"></span>measured${
+                this.overview.measured.pipeline_bytes ? ", the steps without the data pipeline" : nothing
+              }
+            </li>`
+          : nothing
+      }
       ${
         limit === null
           ? nothing

@@ -1,11 +1,11 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { formatDifference, formatRange, grouped, type Unit } from "../format/bytes";
-import type { Overview } from "../model/types";
+import { exactBytes, formatDifference, formatRange, grouped, type Unit } from "../format/bytes";
+import type { Measured, Overview } from "../model/types";
 import { base, card } from "../style/shared";
 import { deviceOf } from "../views/device";
 import { counted, modeLabel, phaseLabel, poolLabel } from "../views/words";
-import { bytes } from "./figure";
+import { bytes, plainBytes } from "./figure";
 
 /** One sentence first: does it fit. Then the figures behind it and what they are about. */
 @customElement("memest-verdict-card")
@@ -96,6 +96,7 @@ export class VerdictCard extends LitElement {
                   <span data-testid="difference" data-fraction=${measured.difference}
                     >${formatDifference(measured.difference)}</span
                   >${device ? `, ${counted(device.steps, "step")}` : ""}`,
+            pipelineNote(measured, this.unit),
           ),
     );
     if (verdict) {
@@ -188,6 +189,9 @@ export class VerdictCard extends LitElement {
         font-size: 13px;
         font-weight: 500;
       }
+      .pipeline {
+        max-width: 30ch;
+      }
       .margin {
         color: var(--tone);
       }
@@ -198,11 +202,35 @@ export class VerdictCard extends LitElement {
   ];
 }
 
-function figure(term: string, name: string, value: TemplateResult, note: TemplateResult | string): TemplateResult {
+/** What lay in the same allocator as the steps and is none of theirs. */
+function pipelineNote({ pipeline_bytes: held, total_peak_bytes: total }: Measured, unit: Unit): Piece {
+  if (!held || total === null) {
+    return nothing;
+  }
+  const why = `In all ${exactBytes(total)} were in use at most. What of it was there between the steps, beyond the variables, is taken for the data pipeline's.`;
+  return html`<dd class="note pipeline" title=${why}>
+    +
+    <span class="number" data-testid="pipeline-bytes" data-bytes=${held} title=${exactBytes(held)}
+      >${plainBytes(held, unit)}</span
+    >
+    of the data pipeline, which on a CPU shares the allocator
+  </dd>`;
+}
+
+type Piece = TemplateResult | typeof nothing;
+
+function figure(
+  term: string,
+  name: string,
+  value: TemplateResult,
+  note: TemplateResult | string,
+  more: Piece = nothing,
+): TemplateResult {
   return html`<div data-testid=${name}>
     <dt>${term}</dt>
     <dd class="value">${value}</dd>
     <dd class="note">${note || html`&nbsp;`}</dd>
+    ${more}
   </div>`;
 }
 

@@ -151,9 +151,16 @@ export interface ProfileHeadline {
 }
 
 export interface Measured {
+  /** The highest peak of any step itself; without an estimate the data pipeline is in it. */
   peak_bytes: Bytes | null;
+  /** The highest peak of any step as the allocator counted it. */
+  total_peak_bytes: Bytes | null;
+  /** How much of that was the data pipeline's; null without an estimate. */
+  pipeline_bytes: Bytes | null;
   /** (predicted - measured) / measured, a fraction. */
   difference: number | null;
+  /** `peak_bytes` of the first step and of the later ones. */
+  phases: { first_step?: Bytes; step?: Bytes };
   devices: MeasuredDevice[];
   profiles: ProfileHeadline[];
   notes: string[];
@@ -196,8 +203,8 @@ export interface ItemsAnswer {
   items: Item[];
 }
 
-/** First step, last step, peak, in use just after. */
-export type Window = [firstStep: number, lastStep: number, peak: Bytes, current: Bytes];
+/** First step, last step, highest peak, most in use just after, least in use just before, highest rise. */
+export type Window = [firstStep: number, lastStep: number, peak: Bytes, current: Bytes, start: Bytes, rise: Bytes];
 
 export interface DevicePeaks {
   device: string;

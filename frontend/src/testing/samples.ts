@@ -1,5 +1,5 @@
 import type { Api } from "../model/api";
-import type { DevicePeaks, Estimate, Headline, LayerRow, Overview } from "../model/types";
+import type { DevicePeaks, Estimate, Headline, LayerRow, Measured, Overview } from "../model/types";
 
 /** Small answers for tests: what a test is not about has these values. */
 
@@ -68,10 +68,38 @@ export function overview(name: string, change: Partial<Overview> = {}): Overview
     name,
     estimate: estimate(),
     verdict: null,
-    measured: { peak_bytes: null, difference: null, devices: [], profiles: [], notes: [] },
+    measured: measured(),
     problems: [],
     ...change,
   };
+}
+
+export function measured(change: Partial<Measured> = {}): Measured {
+  return {
+    peak_bytes: null,
+    total_peak_bytes: null,
+    pipeline_bytes: null,
+    difference: null,
+    phases: {},
+    devices: [],
+    profiles: [],
+    notes: [],
+    ...change,
+  };
+}
+
+/** Ten steps on the device of `peaks`, of which 50 bytes were the data pipeline's. */
+export function measuredSteps(change: Partial<Measured> = {}): Measured {
+  const { device, source, before_bytes, limit_bytes } = peaks();
+  return measured({
+    peak_bytes: 3050,
+    total_peak_bytes: 3100,
+    pipeline_bytes: 50,
+    difference: -50 / 3050,
+    phases: { first_step: 3050, step: 3000 },
+    devices: [{ device, source, before_bytes, limit_bytes, peak_bytes: 3100, steps: 10 }],
+    ...change,
+  });
 }
 
 export function peaks(change: Partial<DevicePeaks> = {}): DevicePeaks {
@@ -81,9 +109,9 @@ export function peaks(change: Partial<DevicePeaks> = {}): DevicePeaks {
     before_bytes: 2600,
     limit_bytes: null,
     windows: [
-      [0, 0, 3100, 2000],
-      [1, 4, 2950, 2010],
-      [5, 9, 3050, 1990],
+      [0, 0, 3100, 2000, 700, 1100],
+      [1, 4, 2950, 2010, 1980, 960],
+      [5, 9, 3050, 1990, 1970, 1050],
     ],
     ...change,
   };

@@ -69,12 +69,13 @@ export function peaksData(
 
 /** The window at `index` in words. */
 export function describeWindow({ windows }: DevicePeaks, index: number, unit: Unit): Told {
-  const [first, last, peak, current] = windows[Math.min(index, windows.length - 1)]!;
+  const [first, last, peak, current, start] = windows[Math.min(index, windows.length - 1)]!;
   return {
     title: first === last ? `Step ${first}` : `Steps ${first} to ${last}`,
     where: "",
     figures: [
       { label: "peak", bytes: peak, text: formatBytes(peak, unit) },
+      { label: "in use before", bytes: start, text: formatBytes(start, unit) },
       { label: "in use after", bytes: current, text: formatBytes(current, unit) },
     ],
   };

@@ -1,32 +1,34 @@
 import { describe, expect, it } from "vitest";
-import { estimate, overview, peaks } from "../testing/samples";
+import { estimate, measuredSteps, overview, peaks } from "../testing/samples";
 import { deviceOf } from "./device";
 import { phaseRows, segmentsOf } from "./phases";
 
 describe("phaseRows", () => {
   it("puts what was measured beside what was predicted", () => {
-    const rows = phaseRows(overview("a"), [peaks()]);
+    const rows = phaseRows(overview("a", { measured: measuredSteps() }));
     expect(rows.map(({ name, peak, range, measured }) => ({ name, peak, range, measured }))).toEqual([
       { name: "build", peak: 2500, range: null, measured: { bytes: 2600, what: "before the first step" } },
-      { name: "step", peak: 3000, range: [2900, 3600], measured: { bytes: 3050, what: "in steps 1 to 9" } },
-      { name: "first_step", peak: null, range: null, measured: { bytes: 3100, what: "in the first step" } },
+      { name: "step", peak: 3000, range: [2900, 3600], measured: { bytes: 3000, what: "in all later steps" } },
+      { name: "first_step", peak: null, range: null, measured: { bytes: 3050, what: "in the first step" } },
     ]);
   });
 
-  it("does not call a window of several steps the first step", () => {
-    const rows = phaseRows(overview("a"), [peaks({ before_bytes: null, windows: [[0, 9, 3100, 2000]] })]);
+  it("knows no first step where it was not measured alone, and no build where that is unknown", () => {
+    const steps = measuredSteps({ phases: { step: 3050 } });
+    steps.devices[0]!.before_bytes = null;
+    const rows = phaseRows(overview("a", { measured: steps }));
     expect(rows.map(({ name, measured }) => [name, measured])).toEqual([
       ["build", null],
-      ["step", { bytes: 3100, what: "in steps 0 to 9" }],
+      ["step", { bytes: 3050, what: "in all steps" }],
     ]);
   });
 
   it("shows measurements of a run without an estimate", () => {
-    const rows = phaseRows(overview("a", { estimate: null }), [peaks()]);
+    const rows = phaseRows(overview("a", { estimate: null, measured: measuredSteps() }));
     expect(rows.map(({ label, peak, measured }) => [label, peak, measured?.bytes])).toEqual([
       ["Before the steps", null, 2600],
-      ["First step", null, 3100],
-      ["Step", null, 3050],
+      ["First step", null, 3050],
+      ["Step", null, 3000],
     ]);
   });
 
@@ -39,7 +41,7 @@ describe("phaseRows", () => {
       sentence: "",
       phases: { step: margin },
     };
-    expect(phaseRows(overview("a", { verdict }), []).map((row) => row.outcome)).toEqual([null, "does not fit"]);
+    expect(phaseRows(overview("a", { verdict })).map((row) => row.outcome)).toEqual([null, "does not fit"]);
   });
 });
 

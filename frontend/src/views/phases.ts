@@ -1,4 +1,4 @@
-import { CATEGORIES, type Bytes, type Category, type DevicePeaks, type Outcome, type Overview } from "../model/types";
+import { CATEGORIES, type Bytes, type Category, type Outcome, type Overview } from "../model/types";
 import { deviceOf } from "./device";
 import { phaseLabel } from "./words";
 
@@ -23,9 +23,9 @@ export interface PhaseRow {
 }
 
 /** The phases of a run in the order in which it passes them, each with what was predicted and what was measured. */
-export function phaseRows(overview: Overview, peaks: readonly DevicePeaks[]): PhaseRow[] {
+export function phaseRows(overview: Overview): PhaseRow[] {
   const { estimate, verdict } = overview;
-  const measured = measuredPhases(deviceOf(estimate, peaks));
+  const measured = measuredPhases(overview);
   const rows = (estimate?.phases ?? []).map((phase): PhaseRow => {
     const [low, high] = phase.peak_range;
     return {
@@ -65,24 +65,18 @@ export function segmentsOf(categories: Partial<Record<Category, Bytes>>): Segmen
   });
 }
 
-function measuredPhases(device: DevicePeaks | undefined): Map<string, { bytes: Bytes; what: string }> {
+function measuredPhases({ estimate, measured }: Overview): Map<string, { bytes: Bytes; what: string }> {
   const found = new Map<string, { bytes: Bytes; what: string }>();
-  if (!device) {
-    return found;
-  }
-  if (device.before_bytes !== null) {
+  const device = deviceOf(estimate, measured.devices);
+  if (device && device.before_bytes !== null) {
     found.set("build", { bytes: device.before_bytes, what: "before the first step" });
   }
-  const [first, ...rest] = device.windows;
-  const aloneFirst = first !== undefined && first[1] === 0 ? first : undefined;
-  if (aloneFirst) {
-    found.set("first_step", { bytes: aloneFirst[2], what: "in the first step" });
+  const { first_step: first, step } = measured.phases;
+  if (first !== undefined) {
+    found.set("first_step", { bytes: first, what: "in the first step" });
   }
-  const later = aloneFirst ? rest : device.windows;
-  const last = later.at(-1);
-  if (last !== undefined) {
-    const from = aloneFirst ? 1 : 0;
-    found.set("step", { bytes: Math.max(...later.map((window) => window[2])), what: `in steps ${from} to ${last[1]}` });
+  if (step !== undefined) {
+    found.set("step", { bytes: step, what: first === undefined ? "in all steps" : "in all later steps" });
   }
   return found;
 }
