@@ -11,6 +11,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from demo.runs import RUNS
 from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, parse_content
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
+from tensorboard_plugin_memest.memory.comparison import compare_devices
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks
 from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
@@ -22,7 +23,8 @@ class Result:
 
     Attributes:
         estimate: the prediction.
-        measured_bytes: the highest measured peak of any step; None when the run was not trained.
+        measured_bytes: the highest measured peak of any step itself, without the data pipeline; None when the run was
+            not trained.
         notes: why something was not measured.
     """
 
@@ -61,8 +63,7 @@ def read_result(run_directory: Path) -> Result:
             notes = record.sentences
     if estimate is None:
         raise ValueError(f"{run_directory} holds no estimate of memest's.")
-    measured = [device.peak_bytes for device in peaks.values() if device.peak_bytes is not None]
-    return Result(estimate, max(measured, default=None), notes)
+    return Result(estimate, compare_devices(estimate, peaks.values()).step_peak_bytes, notes)
 
 
 def as_table(results: dict[str, Result], limit: str) -> Table:

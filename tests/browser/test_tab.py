@@ -12,6 +12,7 @@ from demo.results import read_records
 from demo.runs import RUNS
 from tensorboard_plugin_memest.log.record import Notes
 from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
@@ -96,16 +97,20 @@ def expect_verdict(tab: Tab, found: Records, limit: str) -> None:
     tab.expect_bytes(tab.get("predicted-peak").locator(".value"), estimate.peak_bytes)
     tab.expect_bytes(tab.get("limit").locator(".value"), parse_bytes(limit))
     tab.expect_bytes(tab.get("margin").locator(".value"), abs(verdict.margin_bytes))
-    measured = _measured(found)
-    if measured is None:
+    compared = _compared(found)
+    if compared.step_peak_bytes is None:
         expect(tab.get("measured-peak")).to_contain_text("not measured")
         expect(tab.get("measured-peak").locator("[data-bytes]")).to_have_count(0)
         expect(tab.get("difference")).to_have_count(0)
     else:
-        tab.expect_bytes(tab.get("measured-peak").locator(".value"), measured)
-        difference = (estimate.peak_bytes - measured) / measured
+        tab.expect_bytes(tab.get("measured-peak").locator(".value"), compared.step_peak_bytes)
+        difference = compared.difference
         expect(tab.get("difference")).to_have_attribute("data-fraction", repr(difference))
         expect(tab.get("difference")).to_have_text(f"{difference:+.1%}".replace("-", "−").replace("%", " %"))
+    if compared.pipeline_bytes:
+        tab.expect_bytes(tab.get("pipeline-bytes"), compared.pipeline_bytes)
+    else:
+        expect(tab.get("pipeline-bytes")).to_have_count(0)
 
 
 def expect_phases(tab: Tab, found: Records) -> None:
@@ -189,7 +194,7 @@ def expect_curves(tab: Tab, found: Records) -> None:
         tooltip = chart.locator('[data-testid="chart-tooltip"]')
         expect(tooltip).to_contain_text(f"Step {window.first_step}")
         figures = tooltip.locator("[data-bytes]").evaluate_all("all => all.map((e) => Number(e.dataset.bytes))")
-        assert figures == [window.peak_bytes, window.current_bytes]
+        assert figures == [window.peak_bytes, window.start_bytes, window.current_bytes]
 
 
 def expect_words(tab: Tab, found: Records) -> None:
@@ -197,22 +202,18 @@ def expect_words(tab: Tab, found: Records) -> None:
     assert tab.get("notes").locator("li").all_text_contents() == list(found.notes)
 
 
-def _measured(found: Records) -> int | None:
-    return max((peaks.peak_bytes or 0 for peaks in found.peaks.values()), default=None)
+def _compared(found: Records) -> Comparison:
+    return compare_devices(found.estimate, found.peaks.values())
 
 
 def _measured_phases(found: Records) -> dict[str, int]:
     if not found.peaks:
         return {}
     (peaks,) = found.peaks.values()
-    first, *later = peaks.windows
-    assert (first.first_step, first.last_step) == (0, 0)
     assert peaks.before_bytes is not None
-    return {
-        "build": peaks.before_bytes,
-        "first_step": first.peak_bytes,
-        "step": max(window.peak_bytes for window in later),
-    }
+    phases = _compared(found).phases
+    assert set(phases) == {"first_step", "step"}
+    return {"build": peaks.before_bytes, **phases}
 
 
 def test_the_runs_are_offered_with_their_peaks(server: str, open_tab: OpenTab, records: dict[str, Records]) -> None:
