@@ -5,8 +5,6 @@ python -m demo.forecast --logdir runs/as-asked --note "why it was not trained"
 
 from __future__ import annotations
 
-import tensorflow as tf
-
 import memest
 from demo.train import BATCH_SIZE, LIMIT, argument_parser, make_model
 from tensorboard_plugin_memest.log.writer import RunWriter
@@ -16,9 +14,6 @@ def main() -> None:
     parser = argument_parser()
     parser.add_argument("--note", required=True, help="a sentence that the Memory tab shows beside the estimate")
     args = parser.parse_args()
-
-    # The same as in the training this stands for: an estimate for the CPU follows these settings.
-    tf.config.threading.set_inter_op_parallelism_threads(1)
 
     # Both write into one event file, because the outer writer keeps it open.
     with RunWriter(args.logdir) as writer:

@@ -20,7 +20,8 @@ from tensorboard_plugin_memest.memory.units import GIB, format_bytes
 REPOSITORY = Path(__file__).parent.parent
 
 # What makes a CPU hold memory most like a GPU: the allocator that serves GPUs (it also counts), and oneDNN's kernels,
-# which need little scratch. `demo.train` adds the third, one operation at a time.
+# which need little scratch. How many ops run at once is left to TensorFlow, as in most scripts; it is why the peak of
+# `as-asked` is told as a range.
 SETTINGS = {
     "TF_CPU_ALLOCATOR_USE_BFC": "1",
     "TF_ENABLE_ONEDNN_OPTS": "1",

@@ -81,8 +81,6 @@ def argument_parser() -> argparse.ArgumentParser:
 def main() -> None:
     args = argument_parser().parse_args()
 
-    # One operation at a time, as on a GPU: the order of a step, and with it the peak, is closest to a GPU's.
-    tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(0)
 
     dataset = make_dataset(args.clips)

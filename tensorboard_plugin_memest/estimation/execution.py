@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.graph import CONDITIONALS, LOOPS, Node, Output, StepGraph
-from tensorboard_plugin_memest.estimation.lists import list_result
+from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
-from tensorboard_plugin_memest.estimation.rules import OWN, can_take_over, source_of
+from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
@@ -27,6 +28,23 @@ class VariableStore:
 
     buffers: dict[Variable, Buffer] = field(default_factory=dict)
     copied_on_read: set[Variable] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What does not change from run to run of a graph.
+
+    Attributes:
+        readers: how often each output is read; being fetched counts.
+        followers: for each node, the nodes that wait for it, data before control.
+        waits_for: for each node, how many edges lead to it.
+        sources: for each node, where each of its outputs comes from; only inputs that are fit are named.
+    """
+
+    readers: dict[tuple[int, int], int]
+    followers: list[list[int]]
+    waits_for: list[int]
+    sources: list[list[Source]]
 
 
 @dataclass
@@ -46,6 +64,11 @@ class Program:
     constants: dict[int, Buffer] = field(default_factory=dict)
     called: dict[int, list[Program]] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What every run of the graph has in common."""
+        return _plan(self.graph)
 
     def constant_events(self) -> list[Event]:
         """The constants of this graph and of all functions it calls come to life, once; so does what layers hold."""
@@ -93,7 +116,8 @@ class Execution:
         self._caller = caller
         self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
         self._iteration = iteration
-        self._consumers, self._followers, self._pending = _edges(program.graph)
+        self._plan = program.plan
+        self._pending = list(self._plan.waits_for)
         self._values: dict[tuple[int, int], Buffer | None] = {}
         self._dropped: dict[int, tuple[Buffer | None, ...]] = {}
         self._finished = 0
@@ -161,7 +185,7 @@ class Execution:
         for output in range(len(node.outputs)):
             buffer = self._values.get((index, output))
             if buffer is not None:
-                buffer.references += self._consumers.get((index, output), 0)
+                buffer.references += self._plan.readers.get((index, output), 0)
                 self._release(buffer, index)
         for source in node.inputs:
             self._release(self._values.get(source), index)
@@ -170,7 +194,7 @@ class Execution:
             self._release(element, index)
         self._finished += 1
         ready = []
-        for follower in self._followers[index]:
+        for follower in self._plan.followers[index]:
             self._pending[follower] -= 1
             if self._pending[follower] == 0:
                 ready.append(follower)
@@ -210,45 +234,35 @@ class Execution:
         return called.call()
 
     def _outputs(self, index: int, node: Node, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
-        result = list_result(
-            self._graph, index, inputs, self._iteration, lambda output, size: self._make(index, output, size)
-        )
-        if result is not None:
-            self._dropped[index] = result.dropped
-            return result.outputs
-        given = [self._graph.nodes[source].outputs[output] for source, output in node.inputs]
+        if node.op in LIST_OPS:
+            result = list_result(
+                self._graph, index, inputs, self._iteration, lambda output, size: self._make(index, output, size)
+            )
+            if result is not None:
+                self._dropped[index] = result.dropped
+                return result.outputs
         taken: set[int] = set()
         outputs: list[Buffer | None] = []
-        for number, wanted in enumerate(node.outputs):
-            source = source_of(node, number, given) if given else OWN
+        for number, (wanted, source) in enumerate(zip(node.outputs, self._plan.sources[index], strict=True)):
             if source.alias_of is not None:
                 outputs.append(inputs[source.alias_of])
                 continue
             outputs.append(
-                self._take_over(index, number, wanted, source.reuses, given, inputs, taken)
-                or self._allocate(index, number, wanted)
+                self._take_over(index, number, source.reuses, inputs, taken) or self._allocate(index, number, wanted)
             )
         return outputs
 
     def _take_over(
-        self,
-        index: int,
-        number: int,
-        wanted: Output,
-        candidates: Sequence[int],
-        given: Sequence[Output],
-        inputs: Sequence[Buffer | None],
-        taken: set[int],
+        self, index: int, number: int, candidates: Sequence[int], inputs: Sequence[Buffer | None], taken: set[int]
     ) -> Buffer | None:
         for candidate in candidates:
             buffer = inputs[candidate]
             # One reference is this node's own reading; a second means somebody else still needs the value.
             if buffer is None or isinstance(buffer, TensorList) or candidate in taken or buffer.references != 1:
                 continue
-            if can_take_over(given[candidate], wanted):
-                taken.add(candidate)
-                self._emit(RELABEL, buffer, index, self._program.tags[index][number])
-                return buffer
+            taken.add(candidate)
+            self._emit(RELABEL, buffer, index, self._program.tags[index][number])
+            return buffer
         return None
 
     def _read(self, index: int, node: Node) -> Buffer | None:
@@ -322,20 +336,36 @@ class Execution:
         self._emit(FREE, buffer, index)
 
 
-def _edges(graph: StepGraph) -> tuple[dict[tuple[int, int], int], list[list[int]], list[int]]:
-    """How often each output is read, which nodes follow each node, and how many edges each node waits for."""
-    consumers: dict[tuple[int, int], int] = {}
+def _plan(graph: StepGraph) -> Plan:
+    readers: dict[tuple[int, int], int] = {}
     data: list[list[int]] = [[] for _ in graph.nodes]
     control: list[list[int]] = [[] for _ in graph.nodes]
-    pending = [0] * len(graph.nodes)
+    waits_for = [0] * len(graph.nodes)
     for index, node in enumerate(graph.nodes):
         for source in node.inputs:
-            consumers[source] = consumers.get(source, 0) + 1
+            readers[source] = readers.get(source, 0) + 1
             data[source[0]].append(index)
-            pending[index] += 1
+            waits_for[index] += 1
         for before in node.control_inputs:
             control[before].append(index)
-            pending[index] += 1
+            waits_for[index] += 1
     for fetched in graph.fetches:
-        consumers[fetched] = consumers.get(fetched, 0) + 1
-    return consumers, [followers + later for followers, later in zip(data, control, strict=True)], pending
+        readers[fetched] = readers.get(fetched, 0) + 1
+    return Plan(
+        readers=readers,
+        followers=[followers + later for followers, later in zip(data, control, strict=True)],
+        waits_for=waits_for,
+        sources=[_sources(graph, node) for node in graph.nodes],
+    )
+
+
+def _sources(graph: StepGraph, node: Node) -> list[Source]:
+    given = [graph.nodes[source].outputs[output] for source, output in node.inputs]
+    if not given:
+        return [OWN] * len(node.outputs)
+    sources = []
+    for number, wanted in enumerate(node.outputs):
+        source = source_of(node, number, given)
+        fit = tuple(candidate for candidate in source.reuses if can_take_over(given[candidate], wanted))
+        sources.append(source if source.alias_of is not None else Source(reuses=fit))
+    return sources

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from tensorboard_plugin_memest.estimation.events import Buffer, TensorList
 from tensorboard_plugin_memest.estimation.graph import StepGraph, constant_value
 
+LIST_OPS = {
+    "EmptyTensorList", "TensorListReserve", "TensorListFromTensor", "TensorListPushBack", "TensorListSetItem",
+    "TensorListGetItem", "TensorListPopBack",
+}  # fmt: skip
+
 Allocate = Callable[[int, int], Buffer]  # (output of the node that the memory is for, bytes)
 
 
