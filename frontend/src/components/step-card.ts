@@ -154,7 +154,7 @@ export class StepCard extends LitElement {
           curve.events > timeline.ticks.length
             ? `, thinned to ${timeline.ticks.length.toLocaleString("en-US")} with every high and low kept`
             : nothing
-        }
+        }${!predicted && this.overview.measured.pipeline_bytes ? " · with the data pipeline" : nothing}
       </p>`;
   }
 
