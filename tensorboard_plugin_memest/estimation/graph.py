@@ -132,7 +132,7 @@ def optimized_graph(
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     config.graph_options.rewrite_options.min_graph_nodes = -1
     optimized = tf_optimizer.OptimizeGraph(config, meta)
-    _see_through_loops(optimized.node)
+    _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
     nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
     step = _read(optimized, nodes, handles, fetched, traced, batch_size)
@@ -153,18 +153,34 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["shared_name"].s = node.name.encode()
 
 
-def _see_through_loops(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
-    """Makes what reads a variable's handle that a loop only passed on read the handle itself, after the loop."""
-    loops = {node.name: node for node in nodes if node.op in LOOPS}
+def _see_through(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
+    """Makes what reads a variable's handle that a loop or an inlined call passed on read the handle itself, later."""
+    passed_on: dict[str, str] = {}
     for node in nodes:
-        for number, name in enumerate(node.input):
-            loop, _, output = name.partition(":")
-            if loop not in loops:
+        if node.op in LOOPS or node.op == "IdentityN":
+            types: Sequence[int] = node.attr["T"].list.type
+        elif node.op == "Identity":
+            types = [node.attr["T"].type]
+        else:
+            continue
+        for output, dtype in enumerate(types):
+            if dtype == types_pb2.DT_RESOURCE:
+                passed_on[f"{node.name}:{output}"] = _with_output(node.input[output])
+    for node in nodes:
+        for number, name in enumerate(list(node.input)):
+            if name.startswith("^"):
                 continue
-            passed = int(output or 0)
-            if loops[loop].attr["T"].list.type[passed] == types_pb2.DT_RESOURCE:
-                node.input[number] = loops[loop].input[passed]
-                node.input.append(f"^{loop}")
+            source = _with_output(name)
+            if source not in passed_on:
+                continue
+            node.input.append(f"^{source.rpartition(':')[0]}")
+            while source in passed_on:
+                source = passed_on[source]
+            node.input[number] = source.removesuffix(":0")
+
+
+def _with_output(name: str) -> str:
+    return name if ":" in name else f"{name}:0"
 
 
 def _fold_shapes(nodes: Iterable[node_def_pb2.NodeDef], handles: Mapping[str, Variable]) -> None:
@@ -205,7 +221,7 @@ def _function_graph(
             _make_handle(node, handles[node.name])
         elif node.name in known:
             node.attr["shape"].shape.CopyFrom(tf.TensorShape(known[node.name]).as_proto())
-    _see_through_loops(definition.node)
+    _see_through(definition.node)
     _fold_shapes(definition.node, handles)
     fetched = [flat_names[function.ret[output.name]] for output in function.signature.output_arg]
     definition.library.function.extend(library.values())
