@@ -108,11 +108,11 @@ class _Outline:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """One phase, or one of the steady steps, as events."""
+    """One phase, or one of the steady steps, as events; the step itself begins at `step_begins`, if there is one."""
 
     phase: str
     events: list[Event]
-    spans: list[tuple[str, int, int]]
+    step_begins: int | None = None
 
 
 def _outline(run: Run, device: Device, order: Callable[[], Order]) -> _Outline:
@@ -132,7 +132,7 @@ def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step
     for stretch in _stretches(run, order, VariableStore()):
         if stretch.phase == phase:
             if step == 0:
-                return memory.play(stretch.events, stretch.spans)
+                return memory.play(stretch.events, _spans(run, stretch))
             step -= 1
         memory.peak_of(stretch.events)
     raise AssertionError(f"There is no such stretch of {phase}.")
@@ -140,14 +140,13 @@ def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step
 
 def _stretches(run: Run, order: Callable[[], Order], store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
-        yield _Stretch("build", _births(run.built, store), [])
+        yield _Stretch("build", _births(run.built, store))
     for variable in run.others:
-        yield _Stretch("", _existing(variable, store), [])
+        yield _Stretch("", _existing(variable, store))
     first = [*_births(run.slots, store), *run.program.constant_events()]
-    events, spans = _step(run, order, store, len(first))
-    yield _Stretch("first_step", [*first, *events], spans)
+    yield _Stretch("first_step", first + Execution(run.program, order(), store).run(), len(first))
     for _ in range(STEADY_STEPS):
-        yield _Stretch("step", *_step(run, order, store, 0))
+        yield _Stretch("step", Execution(run.program, order(), store).run(), 0)
 
 
 def _orders(graph: StepGraph, device: Device) -> tuple[list[Callable[[], Order]], list[Callable[[], Order]]]:
@@ -207,27 +206,21 @@ def _existing(variable: Variable, store: VariableStore) -> list[Event]:
     return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
 
 
-def _step(
-    run: Run, order: Callable[[], Order], store: VariableStore, offset: int
-) -> tuple[list[Event], list[tuple[str, int, int]]]:
-    events = Execution(run.program, order(), store).run()
-    parts = {node.name: part for node, part in zip(run.program.graph.nodes, run.parts, strict=True)}
-    found, last = [], FORWARD
-    for event in events:
-        # What happens inside a loop belongs where the loop does.
-        last = parts.get(event.op, last)
-        found.append(last)
-    return events, _spans(found, offset)
-
-
-def _spans(parts: Sequence[str], offset: int) -> list[tuple[str, int, int]]:
+def _spans(run: Run, stretch: _Stretch) -> list[tuple[str, int, int]]:
     """Where the parts of a step lie: forward until the backward pass begins, update from its first op on."""
-    spans = []
-    backward = next((n for n, part in enumerate(parts) if part == BACKWARD), len(parts))
-    if backward:
-        spans.append((FORWARD, offset, offset + backward))
-    for part in (BACKWARD, UPDATE):
-        positions = [n for n, found in enumerate(parts) if found == part]
-        if positions:
-            spans.append((part, offset + positions[0], offset + positions[-1] + 1))
-    return spans
+    if stretch.step_begins is None:
+        return []
+    parts = {node.name: part for node, part in zip(run.program.graph.nodes, run.parts, strict=True)}
+    positions: dict[str, list[int]] = {FORWARD: [], BACKWARD: [], UPDATE: []}
+    part = FORWARD
+    for position, event in enumerate(stretch.events[stretch.step_begins :], stretch.step_begins):
+        # What happens inside a loop belongs where the loop does.
+        part = parts.get(event.op, part)
+        # The update's step counts and learning rates come early; it begins where it makes something for a weight.
+        if part != UPDATE or (event.tag is not None and event.tag.variable is not None):
+            positions[part].append(position)
+    spans = [(part, found[0], found[-1] + 1) for part, found in positions.items() if found]
+    begins = {part: start for part, start, _ in spans}
+    return [
+        (part, start, min(end, begins.get(BACKWARD, end)) if part == FORWARD else end) for part, start, end in spans
+    ]
