@@ -217,7 +217,7 @@ def _spans(run: Run, stretch: _Stretch) -> list[tuple[str, int, int]]:
         # What happens inside a loop belongs where the loop does.
         part = parts.get(event.op, part)
         # The update's step counts and learning rates come early; it begins where it makes something for a weight.
-        if part != UPDATE or (event.tag is not None and event.tag.variable is not None):
+        if part != UPDATE or (event.tag is not None and event.tag.variable is not None and event.tag.shape):
             positions[part].append(position)
     spans = [(part, found[0], found[-1] + 1) for part, found in positions.items() if found]
     begins = {part: start for part, start, _ in spans}
