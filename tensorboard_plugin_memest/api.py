@@ -12,6 +12,7 @@ from typing import Any
 import keras
 
 from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.subject import NoModelError, require_subject
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
@@ -20,6 +21,7 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.units import parse_bytes
 
 
+@plain_python
 def log_model(
     model: keras.Model | Callable[[], keras.Model],
     *,

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import resource_variable_ops
 
+from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
 
 
@@ -47,6 +48,10 @@ class Creations:
         self.all: list[Creation] = []
         # A handle in a graph that never runs is nothing but a name; an eager one takes a little memory.
         self._handles = tf.Graph()
+
+    def discard(self) -> None:
+        """Gives up the handles; nothing can be done with them any more, nor with the variables."""
+        discard_graph(self._handles)
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:

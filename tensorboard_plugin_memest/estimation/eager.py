@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
@@ -56,7 +57,8 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
         ValueError: the shape of the result is not known.
     """
     graph = _Scratch()
-    with graph.as_default():
+    # A tape of the caller's would hold every tensor that is made.
+    with graph.as_default(), record.stop_recording():
         result = function()
         if not tf.is_tensor(result):
             result = tf.convert_to_tensor(result)

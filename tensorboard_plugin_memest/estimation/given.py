@@ -51,6 +51,10 @@ def compile_as_given(model: keras.Model, given: Given) -> list[str]:
         loss = "mse"
         notes.append("No loss was given: mean squared error was assumed. Pass loss=.")
     try:
+        for one in keras.tree.flatten(given.loss):
+            # Keras looks names of losses up only when it meets the first targets, on which these two depend.
+            if str(one).lower() not in ("crossentropy", "ce"):
+                keras.losses.get(one)
         model.compile(optimizer=optimizer, loss=loss, jit_compile=False)
     except Exception as error:
         raise UsageError(

@@ -16,6 +16,7 @@ from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.phases import Run, phases_of
+from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.subject import require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
@@ -28,6 +29,7 @@ _SCRATCH_NOTE = (
 )
 
 
+@plain_python
 def estimate(
     model_or_build: keras.Model | Callable[[], keras.Model],
     *,
@@ -77,7 +79,10 @@ def estimate(
             training = training_of_model(model_or_build, given)
         else:
             training = training_of_function(model_or_build, given)
-        return _assemble(training, chosen, _mode_notes(training, jit_compile, chosen))
+        try:
+            return _assemble(training, chosen, _mode_notes(training, jit_compile, chosen))
+        finally:
+            training.discard()
 
 
 def _check_mode(jit_compile: bool | None, run_eagerly: bool) -> None:

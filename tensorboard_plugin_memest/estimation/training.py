@@ -16,6 +16,7 @@ from keras.src import backend as keras_backend
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
@@ -59,6 +60,7 @@ class Training:
         jit_compile: whether it is compiled with XLA.
         run_eagerly: whether it is compiled to run eagerly.
         assumptions: what had to be assumed.
+        creations: the variables that never came to be.
     """
 
     model_name: str
@@ -74,6 +76,12 @@ class Training:
     jit_compile: bool
     run_eagerly: bool
     assumptions: list[str]
+    creations: Creations
+
+    def discard(self) -> None:
+        """Gives the traced graph up, which would stay in memory else; the rest can be used on."""
+        discard_graph(self.trace.graph)
+        self.creations.discard()
 
 
 def training_of_model(model: keras.Model, given: Given) -> Training:
@@ -153,7 +161,12 @@ def _training(
     x = input_specs(model, batch_size, given.inputs)
     y, assumed = _targets(model, x, batch_size, given)
     trace = trace_step(model, Batch(x, y))
-    births = _births(creations, trace)
+    births, others = _births(creations, trace)
+    if others:
+        notes.append(
+            f"Variables that were created with the model and still exist belong to none of its layers "
+            f"({_few(others)}); they were counted."
+        )
     built = None
     if copied is not None:
         existed = [(trace.variables.of_handle(variable.handle), run) for variable, run in copied]
@@ -187,24 +200,30 @@ def _training(
         jit_compile=bool(model.jit_compile),
         run_eagerly=bool(model.run_eagerly),
         assumptions=[*notes, *assumed],
+        creations=creations,
     )
 
 
-def _births(creations: Creations, trace: Trace) -> list[tuple[int, Birth]]:
-    """The births that were seen, each with its number among the creations.
+def _births(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
+    """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
 
     Variables that belong to nothing that was traced count too, as long as somebody holds them.
     """
-    births = []
+    births, others = [], []
     if any(trace.variables.of_handle(creation.handle) is None for creation in creations.all):
         gc.collect()
     for number, creation in enumerate(creations.all):
         variable = trace.variables.of_handle(creation.handle)
         if variable is None and creation.is_held:
             variable = trace.variables.add_other(creation.handle, creation.name, creation.shape, creation.dtype)
+            others.append(variable.name)
         if variable is not None:
             births.append((number, Birth(variable, creation.run)))
-    return births
+    return births, others
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _creations_of_copy(model: keras.Model, given: Given) -> list[tuple[Any, EagerRun]] | None:
