@@ -71,16 +71,19 @@ def as_table(results: dict[str, Result], limit: str) -> Table:
     table = Table(title=f"Memory of the training, against {limit}", title_justify="left")
     table.add_column("run")
     table.add_column("what it is")
-    for name in ("predicted peak", "measured peak", "difference"):
+    for name in ("predicted peak", "can be", "measured peak", "difference"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
     about = {run.name: run.about for run in RUNS}
     for name, result in results.items():
         predicted, measured = result.estimate.peak_bytes, result.measured_bytes
+        # The order in which several threads run a step decides.
+        lowest, highest = result.estimate.peak_phase.peak_range
         table.add_row(
             name,
             about[name],
             format_bytes(predicted),
+            "" if lowest == highest else f"{format_bytes(lowest)} to {format_bytes(highest)}",
             "not trained" if measured is None else format_bytes(measured),
             "" if measured is None else f"{(predicted - measured) / measured:+.1%}",
             result.estimate.fits(parse_bytes(limit)).outcome,

@@ -73,7 +73,10 @@ def test_the_others_fit_and_were_measured_close_to_the_prediction(results: dict[
     result = results[name]
     assert result.estimate.fits("9.29GiB").outcome == "fits"
     assert result.measured_bytes is not None
-    assert result.estimate.peak_bytes == pytest.approx(result.measured_bytes, rel=0.1)
+    # Several threads run a step, and not twice in the same order: the highest peak of a few steps is one of a range.
+    lowest, highest = result.estimate.peak_phase.peak_range
+    assert highest < 1.3 * lowest
+    assert 0.9 * lowest < result.measured_bytes < 1.1 * highest
 
 
 def test_trained_runs_were_profiled(demo: Demo) -> None:
@@ -85,6 +88,7 @@ def test_it_ends_with_a_table_of_what_the_runs_came_to(demo: Demo, results: dict
     for name, result in results.items():
         row = next(line for line in demo.output.splitlines() if re.match(rf"\W*{name} ", line))
         assert format_bytes(result.estimate.peak_bytes) in row
+        assert " to ".join(map(format_bytes, result.estimate.peak_phase.peak_range)) in row
         assert result.estimate.fits("9.29GiB").outcome in row
         if result.measured_bytes is None:
             assert "not trained" in row
