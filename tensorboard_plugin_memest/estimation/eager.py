@@ -80,10 +80,10 @@ class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
         self._numbers: dict[int, int] = {}  # id of a tensor: number of its memory
         self._holders: dict[int, int] = {}  # number: how many live tensors share it
 
-    def _create_op_internal(self, *args: Any, **kwargs: Any) -> Any:
+    def _create_op_internal(self, op_type: str, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         self.sweep()
-        op = super()._create_op_internal(*args, **kwargs)
-        self._record(op)
+        op = super()._create_op_internal(op_type, inputs, *args, **kwargs)
+        self._record(op, inputs)
         return op
 
     def number_of(self, tensor: Any) -> int | None:
@@ -101,8 +101,9 @@ class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
                 if self._holders[number] == 0:
                     self.run_so_far.steps.append((number, False))
 
-    def _record(self, op: Any) -> None:
-        shared = self._numbers.get(id(op.inputs[0])) if op.type in _SHARING and op.inputs else None
+    def _record(self, op: Any, inputs: Any) -> None:
+        # Not `op.inputs`: an op that was asked for its inputs holds them from then on.
+        shared = self._numbers.get(id(inputs[0])) if op.type in _SHARING else None
         for tensor in op.outputs:
             if not tensor.shape.is_fully_defined():
                 continue

@@ -29,7 +29,7 @@ def untouched_globals() -> Iterator[None]:
     python_state = random.getstate()
     numpy_state = np.random.get_state()
     context = tf_context.context()
-    tensorflow_state = {name: copy.copy(vars(context)[name]) for name in ("_seed", "_rng") if name in vars(context)}
+    seeds = {name: copy.copy(vars(context)[name]) for name in ("_seed", "_rng") if name in vars(context)}
     trackers = {name: vars(global_state)[name] for name in ("GLOBAL_STATE_TRACKER", "GLOBAL_SETTINGS_TRACKER")}
     keras_state = [
         (tracker, {name: _copied(value) for name, value in vars(tracker).items()}) for tracker in trackers.values()
@@ -50,7 +50,10 @@ def untouched_globals() -> Iterator[None]:
         for state, value in drawn:
             if not np.array_equal(state.numpy(), value):
                 state.assign(value)
-        vars(context).update(tensorflow_state)
+        if "_rng" in seeds and seeds["_rng"].getstate() != context._rng.getstate():
+            # Seeds that were drawn will be drawn again, and must not meet kernels that used them.
+            context.clear_kernel_cache()
+        vars(context).update(seeds)
         np.random.set_state(numpy_state)
         random.setstate(python_state)
 
@@ -97,7 +100,10 @@ def _contents(container: Any) -> Any:
 def _restore_contents(container: Any, before: Any) -> None:
     # Through the base class: Keras' own containers take note of what goes in and out.
     if isinstance(container, dict):
-        _restore_dict(OrderedDict if isinstance(container, OrderedDict) else dict, container, before)
+        base = OrderedDict if isinstance(container, OrderedDict) else dict
+        if list(container) != list(before):
+            base.clear(container)
+        _restore_dict(base, container, before)
     elif isinstance(container, list):
         if len(container) != len(before) or any(now is not then for now, then in zip(container, before, strict=True)):
             list.__setitem__(container, slice(None), before)

@@ -1,0 +1,328 @@
+"""Buffers of small graphs, worked by hand: who allocates, who takes over, who frees, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorboard_plugin_memest.estimation.events import RELABEL
+from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
+from tensorboard_plugin_memest.estimation.order import InlineOrder
+from tensorboard_plugin_memest.memory.category import Category
+from tests.unit.estimation.graphs import graph, happens, node, program, store, variable
+
+
+def test_outputs_come_when_a_node_starts_and_inputs_go_when_their_last_reader_ends():
+    words = happens(
+        graph(
+            node("a", "MatMul", [], 100),
+            node("b", "MatMul", ["a"], 50),
+            node("c", "MatMul", ["a", "b"], 25),
+            fetches=["c"],
+        )
+    )
+    assert words == ["+400 a", "+200 b", "+100 c", "-400 c", "-200 c", "-100 c"]
+
+
+def test_what_nobody_reads_goes_at_once():
+    assert happens(graph(node("a", "Unique", [], 10, 20), node("b", "MatMul", ["a:1"], 5))) == [
+        "+40 a",
+        "+80 a",
+        "-40 a",
+        "+20 b",
+        "-20 b",
+        "-80 b",
+    ]
+
+
+def test_a_fetched_output_stays_to_the_end():
+    words = happens(graph(node("a", "MatMul", [], 100), node("b", "MatMul", ["a"], 50), fetches=["a", "b"]))
+    assert words == ["+400 a", "+200 b", "-400 b", "-200 b"]
+
+
+def test_reshape_shares_its_inputs_memory_until_both_are_read():
+    words = happens(
+        graph(
+            node("a", "MatMul", [], 100),
+            node("same", "Reshape", ["a"], 100),
+            node("early", "MatMul", ["a"], 1),
+            node("late", "MatMul", ["same", "early"], 1),
+        )
+    )
+    assert words == ["+400 a", "+4 early", "+4 late", "-4 late", "-400 late", "-4 late"]
+
+
+def test_an_elementwise_op_takes_over_what_only_it_reads():
+    words = happens(graph(node("a", "MatMul", [], 100), node("b", "Relu", ["a"], 100), fetches=["b"]))
+    assert words == ["+400 a", "400 b", "-400 b"]
+
+
+def test_it_allocates_where_somebody_else_still_reads_its_input():
+    # In this order b runs before c, so a is still needed then.
+    words = happens(
+        graph(
+            node("a", "MatMul", [], 100),
+            node("b", "Relu", ["a"], 100),
+            node("c", "MatMul", ["a", "b"], 1),
+        )
+    )
+    assert words == ["+400 a", "+400 b", "+4 c", "-4 c", "-400 c", "-400 c"]
+
+
+def test_the_last_reader_takes_over_although_there_were_others():
+    words = happens(
+        graph(
+            node("a", "MatMul", [], 100),
+            node("other", "MatMul", ["a"], 1),
+            node("b", "Relu", ["a", "^other"], 100),
+        )
+    )
+    assert words[:4] == ["+400 a", "+4 other", "-4 other", "400 b"]
+
+
+def test_a_binary_op_takes_over_its_second_input_if_the_first_will_not_do():
+    words = happens(
+        graph(
+            node("scalar", "MatMul", [], 1),
+            node("a", "MatMul", [], 100),
+            node("b", "Mul", ["scalar", "a"], 100),
+            fetches=["b"],
+        )
+    )
+    assert words == ["+4 scalar", "+400 a", "400 b", "-4 b", "-400 b"]
+
+
+def test_two_inputs_that_are_one_buffer_are_two_references():
+    words = happens(graph(node("a", "MatMul", [], 100), node("b", "Mul", ["a", "a"], 100)))
+    assert words == ["+400 a", "+400 b", "-400 b", "-400 b"]
+
+
+def test_a_constant_outlives_the_step_and_is_never_taken_over():
+    made = program(graph(node("c", "Const", [], 100), node("b", "Relu", ["c"], 100)))
+    assert [(event.buffer.bytes, event.op) for event in made.constant_events()] == [(400, "c")]
+    assert happens(made) == ["+400 b", "-400 b"]
+    assert happens(made) == ["+400 b", "-400 b"], "and again in the next step"
+
+
+def test_what_a_layer_keeps_as_a_tensor_is_a_constant_too():
+    made = graph(node("kept", "Placeholder", [], 100), node("b", "Relu", ["kept"], 100))
+    made.held.add(0)
+    runs = program(made)
+    assert [(event.buffer.bytes, event.op) for event in runs.constant_events()] == [(400, "kept")]
+    assert happens(runs) == ["+400 b", "-400 b"]
+
+
+W = variable("w", 100)
+
+
+def update(*between: tuple, op: str = "AssignSubVariableOp", value: str = "delta", size: int = 100) -> list:
+    """A read of w, and an assignment to it of a value of its own."""
+    return [
+        node("handle", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["handle"], 100),
+        node("delta", "MatMul", [], size),
+        *between,
+        node("assign", op, ["handle", value, "^read"]),
+    ]
+
+
+def test_reading_a_variable_costs_nothing():
+    words = happens(
+        graph(node("handle", "VarHandleOp"), node("read", "ReadVariableOp", ["handle"], 100), variables={"handle": W}),
+        store(W),
+    )
+    assert words == []
+
+
+def test_a_read_is_never_taken_over():
+    made = graph(
+        node("handle", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["handle"], 100),
+        node("b", "Relu", ["read"], 100),
+        variables={"handle": W},
+    )
+    assert happens(made, store(W)) == ["+400 b", "-400 b"]
+
+
+@pytest.mark.parametrize("op", ["AssignSubVariableOp", "AssignAddVariableOp"])
+def test_an_update_in_place_costs_nothing(op):
+    held = store(W)
+    buffer = held.buffers[W]
+    assert happens(graph(*update(op=op), variables={"handle": W}), held) == ["+400 delta", "-400 assign"]
+    assert held.buffers[W] is buffer
+
+
+@pytest.mark.parametrize("op", ["AssignSubVariableOp", "AssignAddVariableOp"])
+def test_an_update_while_the_old_value_is_read_copies_first(op):
+    held = store(W)
+    before = held.buffers[W]
+    made = graph(*update(op=op), node("late", "MatMul", ["read", "^assign"], 1), variables={"handle": W})
+    events = Execution(program(made), InlineOrder(), held).run()
+    words = [f"{event.kind} {event.buffer.bytes} {event.op}" for event in events]
+    assert words == [
+        "allocate 400 delta",
+        "allocate 400 assign",
+        "relabel 400 assign",
+        "relabel 400 assign",
+        "free 400 assign",
+        "allocate 4 late",
+        "free 4 late",
+        "free 400 late",
+    ]
+    after = held.buffers[W]
+    assert after is not before
+    assert (after.references, after.is_resident) == (1, True)
+    old = [event for event in events if event.kind == RELABEL and event.buffer is before]
+    assert [(event.tag.category, event.tag.role) for event in old] == [(Category.TEMPORARIES, "old value, still read")]
+
+
+def test_an_assigned_value_of_its_own_becomes_the_variables_memory():
+    held = store(W)
+    words = happens(graph(*update(op="AssignVariableOp"), variables={"handle": W}), held)
+    # The old value goes with the assignment, and the new one stays after the step.
+    assert words == ["+400 delta", "400 assign", "-400 assign"]
+    assert (held.buffers[W].references, held.buffers[W].is_resident) == (1, True)
+
+
+def test_an_assigned_value_that_somebody_else_reads_is_copied_into_the_variable():
+    held = store(W)
+    before = held.buffers[W]
+    late = node("late", "MatMul", ["delta", "^assign"], 1)
+    made = graph(*update(op="AssignVariableOp"), late, variables={"handle": W})
+    assert happens(made, held) == ["+400 delta", "+4 late", "-4 late", "-400 late"]
+    assert held.buffers[W] is before
+
+
+def test_assigning_one_variables_value_to_another_does_not_make_them_one():
+    other = variable("other", 100)
+    made = graph(
+        node("handle", "VarHandleOp"),
+        node("source", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["source"], 100),
+        node("assign", "AssignVariableOp", ["handle", "read"]),
+        variables={"handle": W, "source": other},
+    )
+    held = store(W, other)
+    assert happens(made, held) == []
+    assert held.buffers[W] is not held.buffers[other]
+
+
+def test_a_scatter_makes_later_reads_copies():
+    held = store(W)
+    made = graph(
+        node("handle", "VarHandleOp"),
+        node("rows", "MatMul", [], 10),
+        node("scatter", "ResourceScatterAdd", ["handle", "rows"]),
+        node("read", "ReadVariableOp", ["handle", "^scatter"], 100),
+        node("use", "MatMul", ["read"], 1),
+        variables={"handle": W},
+    )
+    assert happens(made, held) == ["+40 rows", "-40 scatter", "+400 read", "+4 use", "-4 use", "-400 use"]
+    # And in the next step as well.
+    reading = graph(
+        node("handle", "VarHandleOp"), node("read", "ReadVariableOp", ["handle"], 100), variables={"handle": W}
+    )
+    assert happens(reading, held) == ["+400 read", "-400 read"]
+
+
+def test_a_graph_with_a_cycle_is_refused():
+    with pytest.raises(RuntimeError, match="1 of 3 ops became ready"):
+        happens(graph(node("a", "MatMul", [], 1), node("b", "MatMul", ["a", "c"], 1), node("c", "MatMul", ["b"], 1)))
+
+
+BODY = program(
+    graph(
+        node("state", "_Arg", [], 100),
+        node("made", "MatMul", ["state"], 1000),
+        node("next", "MatMul", ["made"], 100),
+        fetches=["next"],
+        arguments=["state"],
+    )
+)
+
+
+def looping(op: str, called: list[Program], count: int | None = None) -> Program:
+    made = program(
+        graph(
+            node("start", "MatMul", [], 100),
+            node("loop", op, ["start"] if op != "If" else ["start", "start"], 100),
+            node("use", "MatMul", ["loop"], 1),
+        )
+    )
+    made.called[1] = called
+    if count is not None:
+        made.counts[1] = count
+    return made
+
+
+def test_a_loop_hands_its_state_from_iteration_to_iteration():
+    one = ["+4000 loop/made", "+400 loop/next", "-4000 loop/next"]
+    assert happens(looping("While", [BODY], 3)) == [
+        "+400 start",
+        *one,
+        *one,
+        "-400 loop",  # the state of the first iteration, which nobody but the loop had
+        *one,
+        "-400 loop",
+        "400 loop",
+        "-400 loop",
+        "+4 use",
+        "-4 use",
+        "-400 use",
+    ]
+
+
+def test_a_loop_that_never_runs_passes_its_state_on():
+    words = happens(looping("While", [BODY], 0))
+    assert words == ["+400 start", "400 loop", "+4 use", "-4 use", "-400 use"]
+
+
+def test_a_call_runs_its_function_once():
+    words = happens(looping("PartitionedCall", [BODY]))
+    assert words == [
+        "+400 start",
+        "+4000 loop/made",
+        "+400 loop/next",
+        "-4000 loop/next",
+        "400 loop",
+        "-400 loop",
+        "+4 use",
+        "-4 use",
+        "-400 use",
+    ]
+
+
+def test_of_two_branches_the_one_that_makes_more_is_taken():
+    small = program(
+        graph(node("x", "_Arg", [], 100), node("less", "MatMul", ["x"], 100), fetches=["less"], arguments=["x"])
+    )
+    for branches in ([BODY, small], [small, BODY]):
+        words = happens(looping("If", branches))
+        assert "+4000 loop/made" in words
+        assert "+400 loop/less" not in words
+
+
+def test_a_functions_argument_can_be_its_result():
+    passing = program(graph(node("x", "_Arg", [], 100), fetches=["x"], arguments=["x"]))
+    assert happens(looping("PartitionedCall", [passing])) == [
+        "+400 start",
+        "400 loop",
+        "+4 use",
+        "-4 use",
+        "-400 use",
+    ]
+
+
+def test_every_buffer_of_a_step_goes_but_the_variables():
+    late = node("late", "MatMul", ["read", "^assign"], 1)
+    made = graph(*update(op="AssignVariableOp"), late, variables={"handle": W})
+    held = store(W)
+    for _ in range(3):
+        level = 400 + sum(int(word.split()[0]) for word in happens(made, held) if word[0] in "+-")
+        assert level == 400
+
+
+def test_a_store_without_the_variable_is_an_error():
+    reading = node("read", "ReadVariableOp", ["handle"], 100)
+    made = graph(node("handle", "VarHandleOp"), reading, variables={"handle": W})
+    with pytest.raises(KeyError):
+        happens(made, VariableStore())

@@ -1,0 +1,124 @@
+"""How often loops run, found in the graphs that TensorFlow makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+
+from tensorboard_plugin_memest.estimation.graph import LOOPS, StepGraph, optimized_graph
+from tensorboard_plugin_memest.estimation.loops import iterations
+
+
+def graph_of(function: Callable[..., Any], *specs: tf.TensorSpec) -> StepGraph:
+    traced = tf.function(function).get_concrete_function(*specs).graph
+    return optimized_graph(traced, {}, "CPU", 1)
+
+
+def counts(graph: StepGraph) -> list[int | None]:
+    """How often each loop of a graph runs, in the order in which the loops are known."""
+    known: dict[int, int] = {}
+    found = []
+    for index, node in enumerate(graph.nodes):
+        if node.op in LOOPS:
+            count = iterations(graph, index, known)
+            found.append(count)
+            if count is not None:
+                known[index] = count
+    return found
+
+
+VECTOR = tf.TensorSpec((8,), "float32")
+
+
+def doubling(times: Any, x: Any) -> Any:
+    return tf.while_loop(lambda n, _: n < times, lambda n, value: (n + 1, value * 2.0 + x), (0, x))[1]
+
+
+@pytest.mark.parametrize("times", [1, 7, 1000])
+def test_a_loop_to_a_constant_runs_that_often(times):
+    assert counts(graph_of(lambda x: doubling(times, x), VECTOR)) == [times]
+
+
+def test_a_bound_that_is_included_counts_once_more():
+    def function(x):
+        return tf.while_loop(lambda n, _: n <= 7, lambda n, value: (n + 1, value * x), (0, x))[1]
+
+    assert counts(graph_of(function, VECTOR)) == [8]
+
+
+@pytest.mark.parametrize(
+    ("condition", "step", "first", "count"),
+    [
+        (lambda n: n < 20, 1, 5, 15),
+        (lambda n: n < 20, 3, 0, 7),
+        (lambda n: n <= 20, 5, 0, 5),
+        (lambda n: n > 0, -1, 9, 9),
+        (lambda n: n >= 0, -2, 9, 5),
+        (lambda n: n < 20, 1, 30, 0),
+    ],
+)
+def test_where_a_counter_begins_and_how_it_goes_on_count(condition, step, first, count):
+    def function(x):
+        return tf.while_loop(
+            lambda n, _: condition(n), lambda n, value: (n + step, value * 2.0 + x), (tf.constant(first), x)
+        )[1]
+
+    assert counts(graph_of(function, VECTOR)) == [count]
+
+
+def test_a_loop_over_a_range():
+    @tf.function
+    def summed(x):
+        total = tf.zeros_like(x)
+        for n in tf.range(2, 14, 4):
+            total += x * tf.cast(n, "float32")
+        return total
+
+    assert counts(graph_of(summed.python_function, VECTOR)) == [3]
+
+
+def test_the_smaller_of_two_bounds_decides():
+    def function(x):
+        return tf.while_loop(
+            lambda n, _: n < 7, lambda n, value: (n + 1, value * 2.0 + x), (0, x), maximum_iterations=4
+        )[1]
+
+    assert counts(graph_of(function, VECTOR)) == [4]
+
+
+def test_a_bound_from_the_data_is_not_known():
+    graph = graph_of(lambda x, n: doubling(n, x), VECTOR, tf.TensorSpec((), "int32"))
+    assert counts(graph) == [None]
+
+
+def test_a_condition_that_compares_no_counter_is_not_known():
+    def function(x):
+        return tf.while_loop(lambda value: tf.reduce_sum(value) > 1.0, lambda value: (value * 0.5 - x,), (x,))
+
+    assert counts(graph_of(function, VECTOR)) == [None]
+
+
+def test_the_loop_of_a_gradient_runs_as_often_as_its_forward_loop():
+    def function(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            _, last = tf.while_loop(lambda n, _: n < 6, lambda n, value: (n + 1, tf.sin(value) * x), (0, x))
+            result = tf.reduce_sum(last)
+        return tape.gradient(result, x)
+
+    assert counts(graph_of(function, VECTOR)) == [6, 6]
+
+
+def test_a_recurrent_layer_runs_once_a_time_step():
+    layer = keras.layers.SimpleRNN(4)
+    layer.build((None, 13, 5))
+    assert counts(graph_of(lambda x: layer(x), tf.TensorSpec((2, 13, 5), "float32"))) == [13]
+
+
+def test_map_fn_runs_once_an_element():
+    graph = graph_of(lambda x: tf.map_fn(lambda row: tf.sin(row) * 2.0, x), tf.TensorSpec((9, 3), "float32"))
+    assert counts(graph) == [9]

@@ -1,0 +1,89 @@
+"""Events played through an allocator: peaks, what is alive there, and the curve."""
+
+from __future__ import annotations
+
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
+from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.timeline import Span
+
+KIB = 1024
+
+
+def tag(name: str, category: Category = Category.TEMPORARIES) -> Tag:
+    return Tag("dense", name, category, "made", None, (1,), "float32")
+
+
+def made(buffer: Buffer, op: str) -> Event:
+    return Event(ALLOCATE, buffer, op, tag(op))
+
+
+def freed(buffer: Buffer, op: str) -> Event:
+    return Event(FREE, buffer, op)
+
+
+A, B, C = Buffer(1000), Buffer(300), Buffer(5)
+
+
+def test_the_peak_is_what_is_held_at_once_rounding_included():
+    played = Memory(BfcAllocator()).play(
+        [made(A, "a"), made(B, "b"), freed(A, "b"), made(C, "c"), freed(B, "c"), freed(C, "c")]
+    )
+    assert played.peak_bytes == 1024 + 512
+    assert played.requested_peak_bytes == 1000 + 300
+    assert played.peak_op == "b"
+    assert [(item.name, item.requested_bytes, item.bytes) for item in played.live_at_peak] == [
+        ("a", 1000, 1024),
+        ("b", 300, 512),
+    ]
+
+
+def test_the_curve_has_a_point_for_each_change():
+    played = Memory(BfcAllocator()).play([made(A, "a"), made(B, "b"), freed(A, "c")], [("forward", 0, 2)])
+    curve = played.timeline
+    assert curve.unit == "op"
+    assert list(curve.ticks) == [0, 1, 2, 3]
+    assert list(curve.live_bytes) == [0, 1024, 1536, 512]
+    assert [curve.op_at(position) for position in range(4)] == ["(start)", "a", "b", "c"]
+    assert curve.spans == (Span("forward", 0, 2),)
+
+
+def test_a_phase_begins_with_what_the_one_before_left():
+    memory = Memory(BfcAllocator())
+    memory.play([made(A, "a")])
+    played = memory.play([made(B, "b"), freed(B, "b")])
+    assert played.peak_bytes == 1024 + 512
+    assert {item.name for item in played.live_at_peak} == {"a", "b"}
+    assert memory.in_use == 1024
+
+
+def test_a_phase_that_only_falls_peaks_at_its_start():
+    memory = Memory(BfcAllocator())
+    memory.play([made(A, "a"), made(B, "b")])
+    played = memory.play([freed(A, "x"), freed(B, "x")])
+    assert (played.peak_bytes, played.peak_op) == (1536, "(start)")
+    assert sum(item.bytes for item in played.live_at_peak) == 1536
+
+
+def test_a_buffer_is_what_it_was_last_said_to_be():
+    renamed = Event(RELABEL, A, "update", tag("weight", Category.WEIGHTS))
+    later = Event(RELABEL, A, "later", tag("late"))
+    played = Memory(BfcAllocator()).play([made(A, "a"), renamed, made(B, "b"), later])
+    # At the peak, when b was made, it was a weight; what it became later does not matter.
+    assert [(item.name, item.category) for item in played.live_at_peak] == [
+        ("weight", Category.WEIGHTS),
+        ("b", Category.TEMPORARIES),
+    ]
+
+
+def test_unsplit_chunks_are_counted_whole_and_shown_with_their_item():
+    big = Buffer(1300 * KIB)
+    played = Memory(BfcAllocator()).play([made(big, "a")])
+    assert (played.peak_bytes, played.requested_peak_bytes) == (2048 * KIB, 1300 * KIB)
+    assert [item.bytes for item in played.live_at_peak] == [2048 * KIB]
+
+
+def test_resident_bytes_round_each_buffer():
+    assert resident_bytes([Buffer(1), Buffer(256), Buffer(257)]) == 256 + 256 + 512

@@ -1,0 +1,90 @@
+"""Where the output of an op comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorboard_plugin_memest.estimation.graph import Node, Output
+from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
+
+
+def output(*shape: int, dtype: str = "float32") -> Output:
+    size = {"float32": 4, "float16": 2, "int64": 8}[dtype]
+    for extent in shape:
+        size *= extent
+    return Output(shape, dtype, size)
+
+
+def source(op: str, made: Output, *given: Output, number: int = 0) -> Source:
+    outputs = [output(1)] * number + [made]
+    return source_of(Node("n", op, [(0, 0)] * len(given), [], outputs, {}), number, list(given))
+
+
+@pytest.mark.parametrize("op", ["Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Bitcast"])
+def test_ops_that_only_rename_share_their_inputs_memory(op):
+    assert source(op, output(2, 3), output(6)).alias_of == 0
+
+
+def test_identity_n_shares_input_by_input():
+    assert source("IdentityN", output(5), output(4), output(5), number=1).alias_of == 1
+
+
+@pytest.mark.parametrize("op", ["Cast", "Tile", "BroadcastTo", "Pad", "Sum", "Mean", "Transpose"])
+def test_ops_with_nothing_to_do_pass_their_input_on(op):
+    assert source(op, output(2, 3), output(2, 3)).alias_of == 0
+
+
+@pytest.mark.parametrize(
+    ("op", "made", "given"),
+    [
+        ("Cast", output(4, dtype="float16"), output(4)),
+        ("Tile", output(8), output(4)),
+        ("Sum", output(), output(4)),
+        ("Pad", output(6), output(4)),
+        # As many bytes, but in another order.
+        ("Transpose", output(3, 2), output(2, 3)),
+    ],
+)
+def test_the_same_ops_make_a_tensor_where_there_is_something_to_do(op, made, given):
+    assert source(op, made, given).alias_of is None
+
+
+def test_a_transpose_that_only_moves_ones_has_nothing_to_do():
+    assert source("Transpose", output(1, 5, 7), output(5, 1, 7)).alias_of == 0
+    assert source("Transpose", output(1, 7, 5), output(5, 1, 7)).alias_of is None
+
+
+@pytest.mark.parametrize("op", ["Relu", "Tanh", "Square", "Softmax", "BiasAdd", "FusedBatchNormV3"])
+def test_elementwise_ops_may_take_over_their_input(op):
+    assert source(op, output(4), output(4)) == Source(reuses=(0,))
+
+
+@pytest.mark.parametrize("op", ["AddV2", "Mul", "Sub", "ReluGrad", "TanhGrad", "Maximum"])
+def test_binary_ops_may_take_over_either(op):
+    assert source(op, output(4), output(4), output(4)) == Source(reuses=(0, 1))
+
+
+def test_a_selection_may_take_over_what_it_selects_from():
+    assert source("SelectV2", output(4), output(4), output(4), output(4)).reuses == (1, 2)
+
+
+def test_a_sum_of_many_may_take_over_any():
+    assert source("AddN", output(4), output(4), output(4), output(4)).reuses == (0, 1, 2)
+
+
+def test_the_gradient_of_a_cross_entropy_may_take_over_the_logits():
+    made, given = output(8, 10), (output(8, 10), output(8, 10))
+    assert source("SoftmaxCrossEntropyWithLogits", made, *given, number=1).reuses == (0,)
+    assert source("SoftmaxCrossEntropyWithLogits", output(8), *given) == OWN
+
+
+@pytest.mark.parametrize("op", ["MatMul", "Conv2D", "ConcatV2", "GatherV2", "StatelessRandomUniformV2"])
+def test_other_ops_make_what_they_return(op):
+    assert source(op, output(4), output(4), output(4)) == OWN
+
+
+def test_only_a_buffer_of_the_same_type_and_size_can_be_taken_over():
+    assert can_take_over(output(2, 3), output(6))
+    assert not can_take_over(output(6), output(5))
+    assert not can_take_over(output(8, dtype="float16"), output(4)), "as many bytes, but another type"
+    assert not can_take_over(output(6), Output(None, "float32", 24))
