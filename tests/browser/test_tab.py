@@ -106,7 +106,9 @@ def expect_verdict(tab: Tab, found: Records, limit: str) -> None:
         tab.expect_bytes(tab.get("measured-peak").locator(".value"), compared.step_peak_bytes)
         difference = compared.difference
         expect(tab.get("difference")).to_have_attribute("data-fraction", repr(difference))
-        expect(tab.get("difference")).to_have_text(f"{difference:+.1%}".replace("-", "−").replace("%", " %"))
+        text = f"{difference:+.1%}".replace("-", "−").replace("%", " %")
+        # What rounds to nothing has no sign.
+        expect(tab.get("difference")).to_have_text("0.0 %" if text[1:] == "0.0 %" else text)
     if compared.pipeline_bytes:
         tab.expect_bytes(tab.get("pipeline-bytes"), compared.pipeline_bytes)
     else:
