@@ -30,10 +30,10 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy frontend browser clean
 
 help: ## show this help
-	@grep -E '^[a-z]+:.* ## ' Makefile | sed -E 's/^([a-z]+):.* ## /make \1\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 26
 	@echo 'DEMO_ARGS="--no-serve" and others: see python -m demo --help. PYTEST_ARGS="-k name" chooses tests.'
 
 demo: $(STAMPS)/demo $(STATIC) ## make the demo's runs and open TensorBoard on them
@@ -48,6 +48,9 @@ lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and 
 	ruff format --check
 	mypy
 	npm --prefix frontend run lint
+
+benchmark-accuracy: $(STAMPS)/demo ## predicted against measured peaks of nine models; takes some minutes
+	python -m benchmarks.accuracy
 
 frontend: $(STATIC) ## build the tab's static files
 
