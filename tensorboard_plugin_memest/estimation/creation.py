@@ -70,6 +70,9 @@ class Creations:
                 dtype=dtype or run.dtype,
                 name=arguments.get("name"),
             )
+            for collection in self._handles.get_all_collection_keys():
+                # Graphs collect their variables, and nobody could drop one any more.
+                self._handles.clear_collection(collection)
         self.all.append(
             Creation(
                 handle=variable.handle,

@@ -1,0 +1,93 @@
+"""Variables that are created without memory, and what creating them would take."""
+
+from __future__ import annotations
+
+import gc
+
+import keras
+import tensorflow as tf
+
+from tensorboard_plugin_memest.estimation.creation import Creations
+from tests.integration.processes import answer_of
+
+
+def test_variables_have_a_shape_and_a_handle_but_no_value():
+    creations = Creations()
+    with creations.recorded():
+        variable = keras.Variable("glorot_uniform", shape=(64, 32), name="kernel")
+    assert variable.shape == (64, 32)
+    (creation,) = creations.all
+    assert creation.handle is variable.handle
+    assert (creation.shape, creation.dtype) == ((64, 32), "float32")
+    assert creation.name.startswith("kernel")
+    assert creation.run.made[creation.run.result].bytes == 64 * 32 * 4
+    # Its value is none that could be read.
+    assert isinstance(variable.handle, tf.Tensor)
+    assert not hasattr(variable.handle, "numpy")
+
+
+def test_plain_variables_are_created_so_too():
+    creations = Creations()
+    with creations.recorded():
+        fixed = tf.Variable(tf.fill((3, 4), 1.0), name="fixed")
+        scalar = tf.Variable(0, dtype="int64")
+        later = tf.Variable(lambda: tf.fill((5,), 1.0))
+        flexible = tf.Variable(tf.fill((2, 2), 1.0), shape=tf.TensorShape((None, 2)))
+    assert [(one.shape, one.dtype) for one in creations.all] == [
+        ((3, 4), "float32"),
+        ((), "int64"),
+        ((5,), "float32"),
+        ((2, 2), "float32"),
+    ]
+    assert flexible.shape.rank == 2
+    assert [one.handle for one in creations.all] == [one.handle for one in (fixed, scalar, later, flexible)]
+
+
+def test_creations_are_in_order_and_only_those_inside():
+    creations = Creations()
+    before = keras.Variable(1.0)
+    with creations.recorded():
+        layer = keras.layers.Dense(3)
+        layer.build((None, 4))
+    after = keras.Variable(1.0)
+    assert [one.handle for one in creations.all] == [layer.kernel.handle, layer.bias.handle]
+    assert float(before) == float(after) == 1.0
+
+
+def test_an_inner_recording_has_what_is_created_inside_it():
+    outer, inner = Creations(), Creations()
+    with outer.recorded():
+        keras.Variable(1.0)
+        with inner.recorded():
+            keras.Variable(1.0)
+        keras.Variable(1.0)
+    assert (len(outer.all), len(inner.all)) == (2, 1)
+
+
+def test_a_creation_knows_whether_its_variable_is_still_held():
+    creations = Creations()
+    with creations.recorded():
+        kept = keras.Variable(1.0)
+        keras.Variable(2.0)
+    gc.collect()
+    assert [one.is_held for one in creations.all] == [True, False]
+    assert kept.shape == ()
+
+
+NOTHING = """
+    import json
+    import keras, tensorflow as tf
+    from tensorboard_plugin_memest.estimation.creation import Creations
+
+    with Creations().recorded():
+        variable = keras.Variable("glorot_uniform", shape=(2**20, 2**12), name="kernel")
+        optimizer = keras.optimizers.Adam()
+        optimizer.build([variable])
+        peak = tf.config.experimental.get_memory_info("CPU:0")["peak"]
+    print(json.dumps(peak))
+"""
+
+
+def test_sixteen_gib_of_variables_take_next_to_nothing():
+    # A few numbers of Python's that optimizers are made with become tensors.
+    assert answer_of(NOTHING) < 4096
