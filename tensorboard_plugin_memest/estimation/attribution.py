@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
+from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.rules import source_of
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
@@ -44,60 +45,79 @@ class Attribution:
 
     Attributes:
         parts: for each node, which part of the step it belongs to: forward, backward or update.
-        tags: for each node, the tag of each of its outputs.
+        called: for each node that calls functions, their attributions: a loop's body, all branches of a conditional.
     """
 
     def __init__(self, graph: StepGraph, owners: Owners, inside: Inside | None = None) -> None:
-        self._graph = graph
-        self._owners = owners
+        self.graph = graph
         self._inside = inside
-        self._owner_of = [self._find_owner(node) for node in graph.nodes]
-        self._consumers: list[list[int]] = [[] for _ in graph.nodes]
+        self._readers: list[list[tuple[int, int, int]]] = [[] for _ in graph.nodes]  # (output, reader, its input)
         for index, node in enumerate(graph.nodes):
-            for source, _ in node.inputs:
-                self._consumers[source].append(index)
+            for position, (source, output) in enumerate(node.inputs):
+                self._readers[source].append((output, index, position))
+        self._owner_of = self._find_owners(owners)
         self._order = list(_topological(graph))
         self.parts = self._find_parts()
+        self.called = {
+            index: [Attribution(called, owners, self._inside_of(index)) for called in called_graphs(graph, index)]
+            for index in range(len(graph.nodes))
+        }
+        self.called = {index: called for index, called in self.called.items() if called}
         self._weights = self._find_weights()
+        for index, attributions in self.called.items():
+            weight = self._weight_of(index)
+            for called in attributions:
+                called._inside = replace(self._inside_of(index), layer=self.layer_of(index), weight=weight)
         self._kept = self._find_kept()
         self._stored = {
             source for node in graph.nodes if inside and node.op in _STORING for source, _ in node.inputs[1:]
         }
-        self.tags = [
+
+    @cached_property
+    def tags(self) -> list[list[Tag]]:
+        """For each node, the tag of each of its outputs."""
+        return [
             [self._tag(index, node, output) for output in range(len(node.outputs))]
-            for index, node in enumerate(graph.nodes)
+            for index, node in enumerate(self.graph.nodes)
         ]
 
     def layer_of(self, index: int) -> str:
         """The layer that a node belongs to, or the part of the step."""
-        weight = self._weights[index]
+        weight = _only(set().union(*self._weights[index]))
         return weight.layer if weight and self.parts[index] == UPDATE else self._owner_of[index].layer
 
-    def of_called(self, index: int, called: StepGraph) -> Attribution:
-        """The attribution of a function's graph that node `index` calls."""
-        weight = self._weights[index]
-        name = self._graph.nodes[index].name
-        return Attribution(
-            called,
-            self._owners,
-            Inside(
-                layer=self.layer_of(index),
-                name=f"{self._inside.name}/{name}" if self._inside else name,
-                part=self.parts[index],
-                weight=weight.weight if weight else self._inside.weight if self._inside else None,
-            ),
+    def _weight_of(self, index: int) -> str | None:
+        weight = _only(set().union(*self._weights[index]))
+        return weight.weight if weight else self._inside.weight if self._inside else None
+
+    def _inside_of(self, index: int) -> Inside:
+        name = self.graph.nodes[index].name
+        return Inside(
+            layer=self._owner_of[index].layer,
+            name=f"{self._inside.name}/{name}" if self._inside else name,
+            part=self.parts[index],
+            weight=None,
         )
 
-    def _find_owner(self, node: Node) -> Owner:
-        owner = self._owners.find(node.name)
-        return Owner(self._inside.layer) if self._inside and owner.layer == STEP else owner
+    def _find_owners(self, owners: Owners) -> list[Owner]:
+        found = [owners.find(node.name) for node in self.graph.nodes]
+        for index, node in enumerate(self.graph.nodes):
+            if found[index].layer != STEP:
+                continue
+            # A constant is there for whoever reads it.
+            readers = {found[reader] for _, reader, _ in self._readers[index]} if node.op == "Const" else set()
+            if len(readers) == 1:
+                found[index] = Owner(next(iter(readers)).layer)
+            elif self._inside:
+                found[index] = Owner(self._inside.layer)
+        return found
 
     def _find_parts(self) -> list[str]:
-        parts = [self._inside.part if self._inside else FORWARD] * len(self._graph.nodes)
+        parts = [self._inside.part if self._inside else FORWARD] * len(self.graph.nodes)
         for index in self._order:
-            node = self._graph.nodes[index]
+            node = self.graph.nodes[index]
             owner = self._owner_of[index]
-            if owner.is_update:
+            if owner.is_update or (owner.layer == STEP and self._assigned_weight(node) is not None):
                 parts[index] = UPDATE
             elif node.op == "Const":
                 # Equal constants of both passes are one after optimization, whichever name it kept.
@@ -109,51 +129,90 @@ class Attribution:
                 parts[index] = BACKWARD
         return parts
 
-    def _find_weights(self) -> list[Variable | None]:
-        """The weight that each op of the update, and each gradient handed to it, is there for.
+    def _assigned_weight(self, node: Node) -> Variable | None:
+        """The variable of a weight, itself or a slot, that a node assigns to."""
+        if not node.op.startswith(("Assign", "ResourceScatter")) or not node.inputs:
+            return None
+        variable = self.graph.variable_of.get(node.inputs[0][0])
+        return variable if variable is not None and variable.weight is not None else None
 
-        An assignment names its weight; what leads to assignments of one weight only belongs to that weight too.
+    def _find_weights(self) -> list[list[set[Variable]]]:
+        """The weights that each output of a node of the update, and each gradient handed to it, is there for.
+
+        What the update does with a variable is for its weight; what leads to that, directly or through ops that change
+        nothing of its kind, is too.
         """
-        found: list[set[Variable]] = [set() for _ in self._graph.nodes]
-        weights = {variable.name: variable for variable in self._graph.variable_of.values()}
+        weights = {variable.name: variable for variable in self.graph.variable_of.values()}
+        found: list[list[set[Variable]]] = [[set() for _ in node.outputs] for node in self.graph.nodes]
+        arguments = set(self.graph.arguments)
         for index in reversed(self._order):
-            node = self._graph.nodes[index]
-            own = self._graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
+            node = self.graph.nodes[index]
+            own = self.graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
             if own is not None and own.weight is not None and self.parts[index] == UPDATE:
-                found[index] = {weights.get(own.weight, own)}
-            elif self.parts[index] in (UPDATE, BACKWARD):
-                for consumer in self._consumers[index]:
-                    if self.parts[consumer] == UPDATE or self._passes_on(consumer):
-                        found[index] |= found[consumer]
-        return [next(iter(own)) if len(own) == 1 else None for own in found]
+                # An op that only assigns has no output to be told apart by.
+                found[index] = [{weights.get(own.weight, own)}] * max(1, len(node.outputs))
+            elif self.parts[index] != FORWARD or index in arguments:
+                for output, reader, position in self._readers[index]:
+                    found[index][output] |= self._wanted_by(reader, position, node.outputs[output], found)
+        return found
+
+    def _wanted_by(
+        self, reader: int, position: int, made: Output, found: Sequence[Sequence[set[Variable]]]
+    ) -> set[Variable]:
+        """The weights for whose sake a reader wants its input number `position`."""
+        node = self.graph.nodes[reader]
+        if node.op == "IdentityN":
+            return found[reader][position]
+        if reader in self.called and node.op not in LOOPS:
+            argument = position - (node.op in CONDITIONALS)
+            if argument < 0:
+                return set()
+            return set().union(*(called._wanted_argument(argument) for called in self.called[reader]))
+        if self.parts[reader] == UPDATE or self._hands_on(reader, made):
+            return set().union(*found[reader])
+        return set()
+
+    def _wanted_argument(self, argument: int) -> set[Variable]:
+        outputs = self._weights[self.graph.arguments[argument]]
+        return outputs[0] if outputs else set()
+
+    def _hands_on(self, reader: int, made: Output) -> bool:
+        """Whether a gradient that a node reads is one still in what it makes: scaled, say, or added to another."""
+        node = self.graph.nodes[reader]
+        if self._passes_on(reader):
+            return True
+        if self.parts[reader] != BACKWARD or not node.outputs or node.outputs[0].shape != made.shape:
+            return False
+        given = [self.graph.nodes[source].outputs[output] for source, output in node.inputs]
+        return bool(source_of(node, 0, given).reuses)
 
     def _find_kept(self) -> list[bool]:
         """Whether the backward pass reads a forward op's result, directly or through ops that only rename it."""
-        kept = [False] * len(self._graph.nodes)
+        kept = [False] * len(self.graph.nodes)
         for index in reversed(self._order):
             kept[index] = any(
-                self.parts[consumer] == BACKWARD or (self._passes_on(consumer) and kept[consumer])
-                for consumer in self._consumers[index]
+                self.parts[reader] == BACKWARD or (self._passes_on(reader) and kept[reader])
+                for _, reader, _ in self._readers[index]
             )
         return kept
 
     def _passes_on(self, index: int) -> bool:
-        node = self._graph.nodes[index]
+        node = self.graph.nodes[index]
         if not node.inputs or not node.outputs:
             return False
-        given = [self._graph.nodes[source].outputs[output] for source, output in node.inputs]
+        given = [self.graph.nodes[source].outputs[output] for source, output in node.inputs]
         return source_of(node, 0, given).alias_of is not None
 
     def _tag(self, index: int, node: Node, output: int) -> Tag:
         made = node.outputs[output]
         layer = self._owner_of[index].layer
-        weight = self._weights[index]
+        weight = _only(self._weights[index][output])
         name, variable = node.name, None
         if self._inside:
             name, variable = f"{self._inside.name}/{name}", self._inside.weight
         if node.op == "Const":
             category, role = Category.CONSTANTS, "constant"
-        elif index in self._graph.held:
+        elif index in self.graph.held:
             category, role = Category.CONSTANTS, "tensor kept by the layer"
         elif node.op in _FEEDS and not self._inside:
             category, role, layer = Category.INPUTS, "batch", INPUT
@@ -175,6 +234,22 @@ class Attribution:
         else:
             category, role = Category.TEMPORARIES, f"{node.op} output"
         return Tag(layer or STEP, name, category, role, variable, made.shape, made.dtype)
+
+
+def called_graphs(graph: StepGraph, index: int) -> list[StepGraph]:
+    """The graphs of the functions that a node runs: a loop's body, the branches of a conditional, what is called."""
+    node = graph.nodes[index]
+    if node.op in LOOPS:
+        return [graph.function(index, "body")]
+    if node.op in CONDITIONALS:
+        if "branches" in node.attributes:
+            return graph.branches(index)
+        return [graph.function(index, "then_branch"), graph.function(index, "else_branch")]
+    return [graph.function(index, "f")] if node.op in CALLS else []
+
+
+def _only(found: set[Variable]) -> Variable | None:
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _topological(graph: StepGraph) -> Iterator[int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorflow.python.framework import op_callbacks
 from tensorflow.python.ops import resource_variable_ops
 
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.reachable import reachable
 from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.variables import LOSS, METRICS, OPTIMIZER, STEP, Variable, Variables
 
@@ -54,8 +56,9 @@ class Owners:
             self.by_op[op_name] = owner
         elif self.by_called_op.setdefault(op_name, owner) != owner:
             self.by_called_op[op_name] = None
-        if owner.layer != STEP and not owner.is_update and not _is_gradient(op_name):
-            self.by_scope.setdefault(op_name.rpartition("/")[0], owner)
+        scope = op_name.rpartition("/")[0]
+        if scope and owner.layer != STEP and not owner.is_update and not _is_gradient(op_name):
+            self.by_scope.setdefault(scope, owner)
 
     def find(self, op_name: str) -> Owner:
         """The owner of an op of the step, or of one that Grappler derived from it and named after it."""
@@ -102,6 +105,7 @@ class _ObservedGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
         super().__init__(name)
         self._made: list[tuple[str, bool, tuple[Any, ...]]] = []  # name, whether in a called function, callers
         self._last: tuple[Any, ...] = ()
+        self._measuring: list[Any] = []  # metrics that are at work
 
     def _create_op_internal(self, *args: Any, **kwargs: Any) -> Any:
         op = super()._create_op_internal(*args, **kwargs)
@@ -122,9 +126,32 @@ class _ObservedGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
         finally:
             op_callbacks.remove_op_callback(note)
 
+    @contextlib.contextmanager
+    def metrics_observed(self, model: keras.Model) -> Iterator[None]:
+        """Inside, what the model's metrics do is noted as theirs: they open no name scope of their own.
+
+        The attributes that this takes are left to whoever puts the model back as it was.
+        """
+        for metric in [thing for thing in reachable([model]) if isinstance(thing, keras.metrics.Metric)]:
+            for method in ("update_state", "result"):
+                vars(metric)[method] = self._noted(metric, getattr(metric, method))
+        yield
+
+    def _noted(self, metric: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self._measuring.append(metric)
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self._measuring.pop()
+
+        return noted
+
     def _callers(self) -> tuple[Any, ...]:
         stack = global_state.get_global_attribute("name_scope_stack") or []
-        callers = tuple(entry.caller for entry in stack)
+        # A scope without a caller says by its name what it is: losses open such scopes.
+        callers = (*(entry.name if entry.caller is None else entry.caller for entry in stack), *self._measuring)
         # Most ops have the callers of the one before: one tuple for all of them.
         if len(callers) != len(self._last) or any(new is not old for new, old in zip(callers, self._last, strict=True)):
             self._last = callers
@@ -133,13 +160,14 @@ class _ObservedGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def owners(self, paths: LayerPaths) -> Owners:
         """Who made which op, in the names of `paths`."""
         owners = Owners()
+        losses = {thing.name for thing in reachable([paths.model]) if isinstance(thing, keras.losses.Loss)}
         for name, called, callers in self._made:
-            owners.record(name, _owner(name, callers, paths), called=called)
+            owners.record(name, _owner(callers, paths, losses), called=called)
         return owners
 
 
-def _owner(op_name: str, callers: Iterable[Any], paths: LayerPaths) -> Owner:
-    for caller in reversed(list(callers)):
+def _owner(callers: Sequence[Any], paths: LayerPaths, losses: set[str]) -> Owner:
+    for caller in reversed(callers):
         path = paths.path_of(caller)
         if path is not None:
             return Owner(path)
@@ -147,7 +175,9 @@ def _owner(op_name: str, callers: Iterable[Any], paths: LayerPaths) -> Owner:
             return Owner(OPTIMIZER, is_update=True)
         if isinstance(caller, keras.metrics.Metric):
             return Owner(METRICS)
-    return Owner(LOSS if op_name.startswith("compile_loss/") else STEP)
+        if isinstance(caller, str) and caller in losses:
+            return Owner(LOSS)
+    return Owner(STEP)
 
 
 @dataclass(frozen=True)
@@ -175,7 +205,7 @@ def trace_step(model: keras.Model, batch: Batch) -> Trace:
     """Traces `model.train_step` for one batch, as `fit` would run it, from an iterator.
 
     What is not built yet is built on the way, as in the first step of `fit`. Call it where new variables hold no
-    memory.
+    memory, and where the model is put back as it was afterwards.
 
     Args:
         model: compiled.
@@ -189,7 +219,7 @@ def trace_step(model: keras.Model, batch: Batch) -> Trace:
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def step_on_iterator(iterator: Any) -> Any:
-        with graph.functions_observed():
+        with graph.functions_observed(), graph.metrics_observed(model):
             return model.train_step(next(iterator))
 
     try:

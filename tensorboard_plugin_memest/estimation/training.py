@@ -189,7 +189,7 @@ def _training(
     return Training(
         model_name=model.name,
         model_class=type(model).__name__,
-        optimizers=tuple(type(optimizer).__name__ for optimizer in optimizers_of(model)),
+        optimizers=_used_optimizers(model, trace),
         parameters=_elements(model.weights),
         trainable_parameters=_elements(model.trainable_weights),
         layers=trace.layers.infos(batch_size),
@@ -220,6 +220,16 @@ def _births(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]]
         if variable is not None:
             births.append((number, Birth(variable, creation.run)))
     return births, others
+
+
+def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
+    """Class names of the optimizers whose variables the step uses: `compile` makes one even where nobody does."""
+    used = set(trace.handles.values())
+    return tuple(
+        type(optimizer).__name__
+        for optimizer in optimizers_of(model)
+        if any(trace.variables.of_handle(variable.handle) in used for variable in optimizer.variables)
+    )
 
 
 def _few(names: list[str]) -> str:
