@@ -29,8 +29,8 @@ def run_batches(profiler: BatchProfiler, count: int, first_step: int = 0, steps:
     ended = []
     for batch in range(count):
         profiler.begin(first_step + steps * batch)
-        # Large enough that what earlier tests leave to the garbage collector decides nothing.
-        tf.random.uniform((10**6 * (batch + 1),))
+        # Twice as large each time: a chunk handed out whole is less than twice its request, so each batch peaks higher.
+        tf.random.uniform((10**5 * 2**batch,))
         ended.append(profiler.end())
     return ended
 
@@ -43,7 +43,7 @@ def test_the_batches_asked_for_are_profiled_and_marked_with_their_steps(tmp_path
     (profile,) = read_profile(path)
     assert [step.name for step in profile.steps] == ["step 120", "step 130"]
     requested = [item.requested_bytes for item in profile.live_at_peak if item.name == "RandomUniform"]
-    assert requested == [16 * 10**6]
+    assert requested == [4 * 10**5 * 2**3]
 
 
 def test_none_means_none(tmp_path):
