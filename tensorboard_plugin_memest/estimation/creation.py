@@ -13,6 +13,7 @@ from tensorflow.python.ops import resource_variable_ops
 
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
+from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,21 @@ class Creation:
 class Creations:
     """All variables created inside `recorded`, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, real_up_to: int = 0) -> None:
+        """No variables yet.
+
+        Args:
+            real_up_to: bytes up to which a variable is created as ever, with a value, for those who need one.
+        """
         self.all: list[Creation] = []
+        self._real_up_to = real_up_to
         # A handle in a graph that never runs is nothing but a name; an eager one takes a little memory.
         self._handles = tf.Graph()
+
+    @property
+    def without_value(self) -> list[Creation]:
+        """Those that were created without memory."""
+        return [creation for creation in self.all if creation.handle.graph is self._handles]
 
     def discard(self) -> None:
         """Gives up the handles; nothing can be done with them any more, nor with the variables."""
@@ -59,20 +71,14 @@ class Creations:
         with tf.variable_creator_scope(self._create):
             yield
 
-    def _create(self, _: Callable[..., Any], **arguments: Any) -> Any:
+    def _create(self, create: Callable[..., Any], **arguments: Any) -> Any:
         initial_value = arguments["initial_value"]
         dtype = arguments.get("dtype")
         run = traced_eagerly(initial_value if callable(initial_value) else lambda: _constant_like(initial_value, dtype))
-        with self._handles.as_default():
-            variable = resource_variable_ops.UninitializedVariable(
-                trainable=arguments.get("trainable"),
-                shape=arguments.get("shape") or run.shape,
-                dtype=dtype or run.dtype,
-                name=arguments.get("name"),
-            )
-            for collection in self._handles.get_all_collection_keys():
-                # Graphs collect their variables, and nobody could drop one any more.
-                self._handles.clear_collection(collection)
+        if size_in_bytes(run.shape, run.dtype) <= self._real_up_to:
+            variable = create(**arguments)
+        else:
+            variable = self._without_value(arguments, run)
         self.all.append(
             Creation(
                 handle=variable.handle,
@@ -83,6 +89,19 @@ class Creations:
                 variable=weakref.ref(variable),
             )
         )
+        return variable
+
+    def _without_value(self, arguments: dict[str, Any], run: EagerRun) -> Any:
+        with self._handles.as_default():
+            variable = resource_variable_ops.UninitializedVariable(
+                trainable=arguments.get("trainable"),
+                shape=arguments.get("shape") or run.shape,
+                dtype=arguments.get("dtype") or run.dtype,
+                name=arguments.get("name"),
+            )
+            for collection in self._handles.get_all_collection_keys():
+                # Graphs collect their variables, and nobody could drop one any more.
+                self._handles.clear_collection(collection)
         return variable
 
 

@@ -21,7 +21,7 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.phases import Birth
-from tensorboard_plugin_memest.estimation.reachable import optimizers_of
+from tensorboard_plugin_memest.estimation.reachable import optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.subject import (
     Batch,
     NoModelError,
@@ -37,6 +37,9 @@ from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import LayerInfo
+
+# Up to this many bytes a variable may exist where a model cannot be built without the values of some.
+SMALL = 2**20
 
 # What building a variable does to memory where nobody saw it: it is there.
 _UNSEEN = EagerRun()
@@ -111,19 +114,35 @@ def training_of_function(build: Callable[[], keras.Model], given: Given) -> Trai
         try:
             # Inside a function's graph not even constants are.
             with tf_func_graph.FuncGraph("build").as_default():
-                made = _build_and_trace(build, given)
+                made = _build_and_trace(build, given, Creations())
         except (UsageError, NoModelError):
             raise
         except Exception:
-            # What needs eager values on the way (`.numpy()`, `adapt`, loading weights) can be built eagerly, its
-            # variables still without memory; what fails there too, fails with the error that the user would see.
-            made = _build_and_trace(build, given)
+            # What needs eager values on the way (`.numpy()`, `adapt`) can be built eagerly, its large variables still
+            # without memory; what fails there too, fails with the error that the user would see.
+            made = _build_eagerly(build, given)
         return made if isinstance(made, Training) else training_of_model(made, given)
 
 
-def _build_and_trace(build: Callable[[], keras.Model], given: Given) -> Training | keras.Model:
+def _build_eagerly(build: Callable[[], keras.Model], given: Given) -> Training | keras.Model:
+    creations = Creations(real_up_to=SMALL)
+    try:
+        return _build_and_trace(build, given, creations)
+    except (UsageError, NoModelError, UntraceableError):
+        raise
+    except Exception as error:
+        if not creations.without_value:
+            raise
+        reason = str(error).partition("\n")[0]
+        raise UsageError(
+            f"The function that builds the model failed: {type(error).__name__}: {reason} If it does not fail outside of "
+            "an estimate, it needs values of the model's variables, which do not exist here: large ones are made "
+            "without memory. Build the model first and pass it instead of the function."
+        ) from error
+
+
+def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: Creations) -> Training | keras.Model:
     """The training of the model that `build` makes; the model itself if it existed before."""
-    creations = Creations()
     with creations.recorded():
         model = checked_model(build(), "What the function returns")
         require_one_device(model)
@@ -135,12 +154,18 @@ def _build_and_trace(build: Callable[[], keras.Model], given: Given) -> Training
 
 
 def _used_by(build: Callable[[], Any]) -> list[Any]:
-    """The objects that a function gets from around it, which calling it may change."""
+    """The layers, optimizers and the like that a function gets from around it, which calling it may change."""
+    values: list[Any] = [getattr(build, "__self__", None)]
     try:
         around = inspect.getclosurevars(build)
+        values += [*around.nonlocals.values(), *around.globals.values()]
     except (TypeError, ValueError):
-        return [build]  # no function of Python's own: an object that can be called
-    return [*around.nonlocals.values(), *around.globals.values(), getattr(build, "__self__", None)]
+        values.append(build)  # no function of Python's own: an object that can be called
+    return [
+        thing
+        for thing in reachable(values)
+        if isinstance(thing, (keras.layers.Layer, keras.optimizers.Optimizer, keras.losses.Loss, keras.metrics.Metric))
+    ]
 
 
 def _training(

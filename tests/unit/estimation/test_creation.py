@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.creation import Creations
@@ -72,6 +73,19 @@ def test_a_creation_knows_whether_its_variable_is_still_held():
     gc.collect()
     assert [one.is_held for one in creations.all] == [True, False]
     assert kept.shape == ()
+
+
+def test_small_variables_may_have_values():
+    creations = Creations(real_up_to=1024)
+    with creations.recorded():
+        small = keras.Variable("ones", shape=(16, 16), name="small")
+        large = keras.Variable("ones", shape=(16, 17), name="large")
+    assert np.array_equal(small.numpy(), np.ones((16, 16)))
+    small.assign(np.zeros((16, 16)))
+    assert np.array_equal(small.numpy(), np.zeros((16, 16)))
+    assert [one.handle for one in creations.all] == [small.handle, large.handle]
+    assert [one.handle for one in creations.without_value] == [large.handle]
+    assert creations.all[0].run.made[creations.all[0].run.result].bytes == 1024
 
 
 NOTHING = """
