@@ -233,7 +233,9 @@ class Attribution:
             category, role = Category.ACTIVATIONS, f"{node.op} output"
         else:
             category, role = Category.TEMPORARIES, f"{node.op} output"
-        return Tag(layer or STEP, name, category, role, variable, made.shape, made.dtype)
+        # A list of tensors has no memory: what is made for it is one of its elements, of whatever shape.
+        shape, dtype = (None, None) if made.dtype == "variant" else (made.shape, made.dtype)
+        return Tag(layer or STEP, name, category, role, variable, shape, dtype)
 
 
 def called_graphs(graph: StepGraph, index: int) -> list[StepGraph]:

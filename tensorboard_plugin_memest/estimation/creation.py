@@ -59,7 +59,7 @@ class Creations:
     @property
     def without_value(self) -> list[Creation]:
         """Those that were created without memory."""
-        return [creation for creation in self.all if creation.handle.graph is self._handles]
+        return [creation for creation in self.all if not hasattr(creation.handle, "numpy")]
 
     def discard(self) -> None:
         """Gives up the handles; nothing can be done with them any more, nor with the variables."""

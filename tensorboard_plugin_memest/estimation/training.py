@@ -135,8 +135,8 @@ def _build_eagerly(build: Callable[[], keras.Model], given: Given) -> Training |
             raise
         reason = str(error).partition("\n")[0]
         raise UsageError(
-            f"The function that builds the model failed: {type(error).__name__}: {reason} If it does not fail outside of "
-            "an estimate, it needs values of the model's variables, which do not exist here: large ones are made "
+            f"The function that builds the model failed: {type(error).__name__}: {reason} If it does not fail outside "
+            "of an estimate, it needs values of the model's variables, which do not exist here: large ones are made "
             "without memory. Build the model first and pass it instead of the function."
         ) from error
 
