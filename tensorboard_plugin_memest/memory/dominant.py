@@ -13,7 +13,8 @@ from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 # Below this share of the peak a thing is not worth a person's attention.
 WORTH_TELLING = 0.05
 
-# Buffers below this share of the largest of their kind are summed up but not counted as copies.
+# Buffers below this share of the largest of their kind are summed up but not counted as copies; parts below this share
+# of the whole are not put into words.
 CRUMB = 0.01
 
 _COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
@@ -91,7 +92,7 @@ def _dominant(group: list[Item], total: int) -> Dominant:
     shape = weight.shape if weight else None
     name = first.variable or first.layer
     if first.variable:
-        copies = ", ".join(_part_in_words(part) for part in parts)
+        copies = ", ".join(_part_in_words(part) for part in parts if part.bytes >= CRUMB * size)
         what = f"{name} {list(shape)}" if shape else name
         sentence = f"{what} is {format_share(size, total)} of the peak: {copies}."
     else:

@@ -64,3 +64,14 @@ def test_crumbs_are_summed_but_not_counted_as_copies():
     (part,) = found.parts
     assert (part.count, part.bytes) == (3, 2019), "10 of 1000 still counts, 9 does not"
     assert found.sentence == "dense/kernel is 100.0 % of the peak: three update temporaries 2.0 KiB."
+
+
+def test_parts_that_are_crumbs_of_the_whole_are_not_put_into_words():
+    kernel = "dense/kernel"
+    items = [
+        Item("dense", kernel, Category.WEIGHTS, "weight", kernel, (250,), "float32", 1000, 1000),
+        Item("dense", "op", Category.TEMPORARIES, "update temporary", kernel, None, "float32", 4, 10),
+    ]
+    (found,) = dominant(items)
+    assert [part.bytes for part in found.parts] == [1000, 10]
+    assert found.sentence == "dense/kernel [250] is 100.0 % of the peak: weight 1000 B."
