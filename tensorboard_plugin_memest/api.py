@@ -20,6 +20,9 @@ from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.units import parse_bytes
 
+# The frames of a warning: log_model's own, two of what keeps it plain Python, and the caller's.
+_CALLER = 4
+
 
 @plain_python
 def log_model(
@@ -66,7 +69,7 @@ def log_model(
         warnings.warn(
             f"memest could not log this model ({type(error).__name__}: {error}); the training goes on without it.",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=_CALLER,
         )
         return None
     return made
