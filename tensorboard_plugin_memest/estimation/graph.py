@@ -265,6 +265,9 @@ def _read(
     traced: Mapping[str, Sequence[tensor_shape_pb2.TensorShapeProto]],
     batch_size: int | None = None,
 ) -> StepGraph:
+    for node in (*definition.node, *(node for function in definition.library.function for node in function.node_def)):
+        # Colocation decides nothing on one device, and may name nodes that were optimized away.
+        node.attr.pop("_class", None)
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(definition, name="")
     index = {node.name: position for position, node in enumerate(ordered)}
