@@ -76,6 +76,7 @@ class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__("scratch")
         self.run_so_far = EagerRun()
+        self._ops_made: list[Any] = []
         self._alive: dict[int, tuple[Any, int]] = {}  # id of a tensor: the tensor, references when nobody holds it
         self._numbers: dict[int, int] = {}  # id of a tensor: number of its memory
         self._holders: dict[int, int] = {}  # number: how many live tensors share it
@@ -83,6 +84,7 @@ class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def _create_op_internal(self, op_type: str, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         self.sweep()
         op = super()._create_op_internal(op_type, inputs, *args, **kwargs)
+        self._ops_made.append(op)
         self._record(op, inputs)
         return op
 
@@ -91,6 +93,9 @@ class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
 
     def sweep(self) -> None:
         """Notes what nobody refers to any more."""
+        for op in self._ops_made:
+            # A cache: whoever asks an op for its inputs makes it hold them, as nothing would in eager TensorFlow.
+            op._inputs_val = None
         for key in list(self._alive):
             tensor, unheld = self._alive[key]
             # The counted references include this loop's own one.

@@ -86,6 +86,17 @@ def test_what_a_list_holds_stays():
     assert large(traced_eagerly(function)) == ["+Fill", "+Fill"]
 
 
+def test_an_op_that_was_asked_for_its_inputs_does_not_hold_them():
+    def function():
+        made = tf.zeros((2000,)) + 1.0
+        assert len(made.op.inputs) == 2
+        return tf.exp(made)
+
+    run = traced_eagerly(function)
+    freed = {number for number, is_made in run.steps if not is_made}
+    assert freed == set(range(len(run.made))) - {run.result}
+
+
 def test_another_shape_of_a_tensor_is_the_same_memory():
     def function():
         flat = tf.fill((1000,), 1.0)
