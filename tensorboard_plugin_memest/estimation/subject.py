@@ -187,17 +187,13 @@ def input_specs(model: keras.Model, batch_size: int, inputs: Any) -> Any:
     return keras.tree.map_shape_structure(spec_of, shape)
 
 
-def target_specs(
-    outputs: Any, loss: Any, batch_size: int, *, names: list[str] | None = None, without_loss: bool = False
-) -> tuple[Any, list[str]]:
+def target_specs(outputs: Any, loss: Any, names: list[str] | None = None) -> tuple[Any, list[str]]:
     """Specs of the targets of one batch as they follow from the loss and the outputs, and what had to be assumed.
 
     Args:
         outputs: specs of the model's outputs.
         loss: the loss as `compile` takes it; None for a step without targets.
-        batch_size: examples in the batch.
         names: the outputs' names, where the model has them, in the order of its outputs.
-        without_loss: whether outputs without a loss have a target too, as some metrics want.
     """
     if loss is None:
         return None, []
@@ -214,15 +210,13 @@ def target_specs(
         "differ."
         for name in guessed
     ]
+    if None in losses:
+        # Keras takes such targets whatever else it takes, and some metrics want them.
+        notes.append(
+            "Outputs without a loss were assumed to have targets of their shape. Pass targets= if they have none."
+        )
     specs = [_target(output, one) for output, one in zip(flat, losses, strict=True)]
-    if without_loss or all(one is not None for one in losses):
-        return keras.tree.pack_sequence_as(outputs, specs), notes
-    notes.append("Outputs without a loss were assumed to have no target. Pass targets= if they have.")
-    kept = [one is not None for one in losses]
-    if isinstance(outputs, dict):
-        keys = _keys(outputs)
-        return {key: spec for key, spec, keep in zip(keys, specs, kept, strict=True) if keep}, notes
-    return tuple(spec for spec, keep in zip(specs, kept, strict=True) if keep), notes
+    return keras.tree.pack_sequence_as(outputs, specs), notes
 
 
 def given_target_specs(targets: Any, batch_size: int) -> Any:

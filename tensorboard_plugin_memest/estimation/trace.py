@@ -243,6 +243,7 @@ def _captured(graph: _ObservedGraph, variables: Variables) -> tuple[dict[str, Va
     """The variables that the step uses, by the name of their placeholder, and what had to be assumed about others."""
     handles: dict[str, Variable] = {}
     notes: list[str] = []
+    others: list[str] = []
     for external, internal in graph.captures:
         if external.dtype != tf.resource:
             continue
@@ -265,8 +266,19 @@ def _captured(graph: _ObservedGraph, variables: Variables) -> tuple[dict[str, Va
             found = variables.add_other(
                 external, internal.op.name.rpartition("/")[-1], tuple(shape), tf.as_dtype(spec.dtype).name
             )
+            others.append(found.name)
         handles[internal.op.name] = found
+    if others:
+        notes.append(
+            f"The step uses variables that are none of the model's, its optimizers' or its metrics' ({few(others)}); "
+            "they were counted."
+        )
     return handles, notes
+
+
+def few(names: list[str]) -> str:
+    """The first of `names`, and how many there are besides."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _in_words(data: Any) -> str:

@@ -33,7 +33,7 @@ from tensorboard_plugin_memest.estimation.subject import (
     require_one_device,
     target_specs,
 )
-from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, trace_step
+from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, few, trace_step
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import LayerInfo
@@ -190,7 +190,7 @@ def _training(
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
-            f"({_few(others)}); they were counted."
+            f"({few(others)}); they were counted."
         )
     built = None
     if copied is not None:
@@ -257,10 +257,6 @@ def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
     )
 
 
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
 def _creations_of_copy(model: keras.Model, given: Given) -> list[tuple[Any, EagerRun]] | None:
     """How the variables of an existing model would be created, seen in a copy of it; None where it cannot be copied."""
     # Classes that the user never registered for saving are known all the same: the model is made of them.
@@ -314,13 +310,7 @@ def _targets(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple
             f"targets look like: {type(error).__name__}: {error}\nIf its inputs are others, pass inputs=; if it is not "
             "called as a whole, pass targets= (targets=() for none)."
         ) from error
-    return target_specs(
-        outputs,
-        loss,
-        batch_size,
-        names=getattr(model, "output_names", None),
-        without_loss=model._compile_metrics is not None,
-    )
+    return target_specs(outputs, loss, getattr(model, "output_names", None))
 
 
 def _outputs(model: keras.Model, x: Any, batch_size: int) -> Any:

@@ -317,7 +317,7 @@ def test_every_loss_of_keras_is_known_here():
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if hasattr(keras.losses, name)])
 def test_targets_follow_from_every_loss_of_keras(name):
-    spec, assumed = target_specs(SCORES, getattr(keras.losses, name)(), 8)
+    spec, assumed = target_specs(SCORES, getattr(keras.losses, name)())
     assert tuple(spec.shape) == LOSSES[name]
     assert spec.dtype == ("int64" if LOSSES[name] == NUMBERS else "float32")
     assert assumed == []
@@ -334,7 +334,7 @@ def test_targets_follow_from_every_loss_of_keras(name):
     ],
 )
 def test_losses_may_be_names_and_functions(loss, expected):
-    spec, assumed = target_specs(SCORES, loss, 8)
+    spec, assumed = target_specs(SCORES, loss)
     assert tuple(spec.shape) == expected
     assert assumed == []
 
@@ -343,33 +343,33 @@ def test_a_loss_derived_from_one_of_keras_is_like_it():
     class Mine(keras.losses.SparseCategoricalCrossentropy):
         pass
 
-    spec, assumed = target_specs(SCORES, Mine(), 8)
+    spec, assumed = target_specs(SCORES, Mine())
     assert tuple(spec.shape) == NUMBERS
     assert ["Mine" in note for note in assumed] == [True]
 
 
 def test_classes_may_be_on_another_axis():
     outputs = Spec((8, 10, 5, 5))
-    spec, _ = target_specs(outputs, keras.losses.SparseCategoricalCrossentropy(axis=1), 8)
+    spec, _ = target_specs(outputs, keras.losses.SparseCategoricalCrossentropy(axis=1))
     assert tuple(spec.shape) == (8, 5, 5)
 
 
 @pytest.mark.parametrize("loss", [lambda y, p: p, "crossentropy", "ce"])
 def test_a_loss_whose_targets_are_not_certain_is_said(loss):
-    spec, (assumed,) = target_specs(SCORES, loss, 8)
+    spec, (assumed,) = target_specs(SCORES, loss)
     assert tuple(spec.shape) == SAME
     assert "Pass targets= if they differ" in assumed
     assert (loss if isinstance(loss, str) else "<lambda>") in assumed
 
 
 def test_targets_are_in_the_default_precision_whatever_the_model_computes_in():
-    assert target_specs(Spec((8, 10), "float16"), "mse", 8)[0].dtype == "float32"
-    assert target_specs(Spec((8, 10), "bfloat16"), "mse", 8)[0].dtype == "float32"
-    assert target_specs(Spec((8, 10), "int32"), "mse", 8)[0].dtype == "int32"
+    assert target_specs(Spec((8, 10), "float16"), "mse")[0].dtype == "float32"
+    assert target_specs(Spec((8, 10), "bfloat16"), "mse")[0].dtype == "float32"
+    assert target_specs(Spec((8, 10), "int32"), "mse")[0].dtype == "int32"
 
 
 def test_without_a_loss_there_are_no_targets():
-    assert target_specs(SCORES, None, 8) == (None, [])
+    assert target_specs(SCORES, None) == (None, [])
 
 
 NAMED = OrderedDict(p=Spec((8, 3)), q=Spec((8, 1)))
@@ -383,7 +383,7 @@ NAMED = OrderedDict(p=Spec((8, 3)), q=Spec((8, 1)))
     ],
 )
 def test_outputs_by_name_have_targets_by_name(outputs, loss):
-    specs, assumed = target_specs(outputs, loss, 8, names=["p", "q"])
+    specs, assumed = target_specs(outputs, loss, ["p", "q"])
     assert {name: tuple(spec.shape) for name, spec in specs.items()} == {"p": (8,), "q": (8, 1)}
     assert assumed == []
 
@@ -392,29 +392,26 @@ def test_outputs_by_name_have_targets_by_name(outputs, loss):
     "loss", [["sparse_categorical_crossentropy", "mse"], {"q": "mse", "p": "sparse_categorical_crossentropy"}]
 )
 def test_outputs_in_a_list_have_targets_in_its_order(loss):
-    specs, assumed = target_specs([Spec((8, 3)), Spec((8, 1))], loss, 8, names=["p", "q"])
+    specs, assumed = target_specs([Spec((8, 3)), Spec((8, 1))], loss, ["p", "q"])
     assert [tuple(spec.shape) for spec in specs] == [(8,), (8, 1)]
     assert assumed == []
 
 
 def test_one_loss_for_all_outputs():
-    specs, _ = target_specs([Spec((8, 3)), Spec((8, 1))], "mse", 8)
+    specs, _ = target_specs([Spec((8, 3)), Spec((8, 1))], "mse")
     assert [tuple(spec.shape) for spec in specs] == [(8, 3), (8, 1)]
 
 
 @pytest.mark.parametrize("outputs", [dict(NAMED), list(NAMED.values())])
-def test_an_output_without_a_loss_has_no_target_and_that_is_said(outputs):
-    specs, (assumed,) = target_specs(outputs, {"p": "mse"}, 8, names=["p", "q"])
-    assert [tuple(spec.shape) for spec in keras.tree.flatten(specs)] == [(8, 3)]
-    assert "no target" in assumed
-    specs, assumed_none = target_specs(outputs, {"p": "mse"}, 8, names=["p", "q"], without_loss=True)
+def test_an_output_without_a_loss_has_a_target_of_its_shape_and_that_is_said(outputs):
+    specs, (assumed,) = target_specs(outputs, {"p": "mse"}, ["p", "q"])
     assert [tuple(spec.shape) for spec in keras.tree.flatten(specs)] == [(8, 3), (8, 1)]
-    assert assumed_none == []
+    assert "Outputs without a loss were assumed to have targets" in assumed
 
 
 @pytest.mark.parametrize("loss", [["mse", "mse", "mse"], {"other": "mse"}])
 def test_losses_that_do_not_match_the_outputs_are_said(loss):
-    specs, (assumed,) = target_specs([Spec((8, 3)), Spec((8, 1))], loss, 8, names=["p", "q"])
+    specs, (assumed,) = target_specs([Spec((8, 3)), Spec((8, 1))], loss, ["p", "q"])
     assert [tuple(spec.shape) for spec in specs] == [(8, 3), (8, 1)]
     assert "were assumed to have the outputs' shapes and dtypes" in assumed
 

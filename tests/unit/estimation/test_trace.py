@@ -188,6 +188,9 @@ def test_variables_that_the_model_does_not_know_are_taken_in():
     trace = traced(model, tf.TensorSpec((4, 6)), tf.TensorSpec((4, 1)))
     (other,) = [variable for variable in trace.handles.values() if variable.role == "variable"]
     assert (other.shape, other.bytes, other.layer) == ((50, 6), 1200, "(step)")
+    (note,) = trace.assumptions
+    assert "none of the model's, its optimizers' or its metrics'" in note
+    assert "were counted" in note
 
 
 def test_lookup_tables_are_named_and_not_counted():
