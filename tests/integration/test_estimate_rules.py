@@ -1,0 +1,111 @@
+"""Where outputs come from, asked of TensorFlow's own kernels."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tensorboard_plugin_memest.estimation.graph import Node, Output
+from tensorboard_plugin_memest.estimation.rules import source_of
+from tests.integration.processes import answer_of
+
+ROWS, COLUMNS = 2048, 512
+
+PROGRAM = """
+    import json, sys
+    import tensorflow as tf
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    # The ops themselves are asked, so nothing may be fused or folded.
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    rows, columns = json.loads(sys.argv[2])
+    # A region with so much room that no chunk is handed out larger than it was asked for; the first is too small.
+    room = tf.raw_ops.Empty(shape=[2**29], dtype=tf.uint8)
+    del room
+    held = [tf.random.uniform((columns, rows)) for _ in range(2)]
+    size = 4 * rows * columns
+    found = {}
+    for op, (inputs, others) in json.loads(sys.argv[1]).items():
+        others = {name: tf.as_dtype(value) if name in ("DstT", "type") else value for name, value in others.items()}
+
+        @tf.function
+        def function():
+            # Each input is a tensor that nobody else has.
+            made = {name: tf.raw_ops.Transpose(x=x, perm=[1, 0]) for name, x in zip(inputs, held)}
+            result = getattr(tf.raw_ops, op)(**made, **others)
+            first = result[0] if isinstance(result, (tuple, list)) else result
+            return tf.raw_ops.Slice(input=tf.raw_ops.Reshape(tensor=first, shape=[-1]), begin=[0], size=[1])
+
+        function()
+        tf.config.experimental.reset_memory_stats("CPU:0")
+        before = tf.config.experimental.get_memory_info("CPU:0")["current"]
+        function()
+        found[op] = (tf.config.experimental.get_memory_info("CPU:0")["peak"] - before) / size
+    print(json.dumps(found))
+"""
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+# What each op takes: the names of its tensors, and its other arguments.
+OPS = {
+    **{
+        name: (["x"], {})
+        for name in _names(
+            "Abs Neg Sign Square Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh "
+            "Tanh Sigmoid Erf Erfc Erfinv Lgamma Digamma Reciprocal Inv Floor Ceil Round Rint OnesLike ZerosLike"
+        )
+    },
+    **{name: (["features"], {}) for name in ("Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign")},
+    **{name: (["logits"], {}) for name in ("Softmax", "LogSoftmax")},
+    **{
+        name: (["x", "y"], {})
+        for name in _names(
+            "Add AddV2 Sub Mul Div RealDiv FloorDiv TruncateDiv DivNoNan MulNoNan Xdivy Xlogy Xlog1py Maximum Minimum "
+            "Pow SquaredDifference Mod FloorMod TruncateMod"
+        )
+    },
+    **{name: (["y", "dy"], {}) for name in ("TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad")},
+    **{
+        name: (["gradients", "features"], {})
+        for name in ("ReluGrad", "Relu6Grad", "LeakyReluGrad", "SoftplusGrad", "SoftsignGrad")
+    },
+    **{name: (["gradients", "outputs"], {}) for name in ("EluGrad", "SeluGrad")},
+    # The same memory under another shape or name.
+    "Identity": (["input"], {}),
+    "StopGradient": (["input"], {}),
+    "PreventGradient": (["input"], {}),
+    "Reshape": (["tensor"], {"shape": [COLUMNS, ROWS]}),
+    "ExpandDims": (["input"], {"axis": 0}),
+    "Squeeze": (["input"], {}),
+    "CheckNumerics": (["tensor"], {"message": ""}),
+    "EnsureShape": (["input"], {"shape": [ROWS, COLUMNS]}),
+    # Nothing to do.
+    "Cast": (["x"], {"DstT": "float32"}),
+    "Tile": (["input"], {"multiples": [1, 1]}),
+    "BroadcastTo": (["input"], {"shape": [ROWS, COLUMNS]}),
+    "Pad": (["input"], {"paddings": [[0, 0], [0, 0]]}),
+    # Memory of their own.
+    "Cumsum": (["x"], {"axis": 0}),
+    "ReverseV2": (["tensor"], {"axis": [0]}),
+    "Roll": (["input"], {"shift": [1], "axis": [0]}),
+}
+
+
+@pytest.fixture(scope="module")
+def buffers() -> dict[str, float]:
+    """How many buffers of the inputs' size each op has at its peak."""
+    found: dict[str, float] = answer_of(PROGRAM, json.dumps(OPS), json.dumps([ROWS, COLUMNS]))
+    return found
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_an_output_comes_from_where_the_rules_say(op, buffers):
+    names, _ = OPS[op]
+    tensor = Output((ROWS, COLUMNS), "float32", 4 * ROWS * COLUMNS)
+    source = source_of(Node("n", op, [(0, 0)] * len(names), [], [tensor], {}), 0, [tensor] * len(names))
+    own = source.alias_of is None and not source.reuses
+    assert abs(buffers[op] - (len(names) + own)) < 0.1, (buffers[op], source)
