@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import inspect
 import math
@@ -11,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
-import tensorflow as tf
-from keras.src import backend as keras_backend
 from tensorflow.python.framework import func_graph as tf_func_graph
 
+from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
+from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.phases import Birth
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.subject import (
@@ -99,7 +98,7 @@ def training_of_model(model: keras.Model, given: Given) -> Training:
         require_built(model)
     creations = Creations()
     with untouched_objects([model, *given.objects]), creations.recorded():
-        return _training(model, creations, given, _creations_of_copy(model, given))
+        return _training(model, creations, given, creations_of_copy(model, given))
 
 
 def training_of_function(build: Callable[[], keras.Model], given: Given) -> Training:
@@ -257,45 +256,6 @@ def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
     )
 
 
-def _creations_of_copy(model: keras.Model, given: Given) -> list[tuple[Any, EagerRun]] | None:
-    """How the variables of an existing model would be created, seen in a copy of it; None where it cannot be copied."""
-    # Classes that the user never registered for saving are known all the same: the model is made of them.
-    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
-    for make in _ways_to_copy(model):
-        creations = Creations()
-        try:
-            with (
-                keras.saving.custom_object_scope(own),
-                tf_func_graph.FuncGraph("copy").as_default(),
-                creations.recorded(),
-            ):
-                copy = make()
-                if model.built and not copy.built:
-                    batch_size, _ = batch_size_of(model, given.batch_size, given.inputs)
-                    _outputs(copy, input_specs(model, batch_size, given.inputs), batch_size)
-        except Exception:
-            continue
-        if [_kind(variable) for variable in copy.variables] == [_kind(variable) for variable in model.variables]:
-            runs = {id(creation.handle): creation.run for creation in creations.all}
-            pairs = {id(new.handle): old for new, old in zip(copy.variables, model.variables, strict=True)}
-            # In the order of their creation, which is not that of the model's list.
-            return [(pairs[handle], run) for handle, run in runs.items() if handle in pairs]
-    return None
-
-
-def _ways_to_copy(model: keras.Model) -> list[Callable[[], keras.Model]]:
-    # Many classes of users' models take no arguments and never thought of a configuration.
-    ways: list[Callable[[], keras.Model]] = [type(model)]
-    with contextlib.suppress(Exception):
-        config = model.get_config()
-        ways.insert(0, lambda: type(model).from_config(config))
-    return ways
-
-
-def _kind(variable: Any) -> tuple[Any, ...]:
-    return (variable.name, tuple(variable.shape), variable.dtype)
-
-
 def _targets(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple[Any, list[str]]:
     if given.targets is not None:
         return given_target_specs(given.targets, batch_size), []
@@ -303,7 +263,7 @@ def _targets(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple
     if loss is None or getattr(model, "_compile_loss", None) is None:
         return None, []
     try:
-        outputs = _outputs(model, x, batch_size)
+        outputs = output_specs(model, x, batch_size)
     except Exception as error:
         raise UntraceableError(
             f"The model {model.name!r} ({type(model).__name__}) cannot be called on its inputs to learn what its "
@@ -311,20 +271,6 @@ def _targets(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple
             "called as a whole, pass targets= (targets=() for none)."
         ) from error
     return target_specs(outputs, loss, getattr(model, "output_names", None))
-
-
-def _outputs(model: keras.Model, x: Any, batch_size: int) -> Any:
-    """Specs of the outputs for a batch with inputs of the specs `x`; builds what is not built."""
-    symbolic = keras.tree.map_structure(
-        lambda spec: keras.KerasTensor(spec.shape, keras.backend.standardize_dtype(spec.dtype)), x
-    )
-    outputs = keras_backend.compute_output_spec(model, symbolic, training=False)
-    return keras.tree.map_structure(
-        lambda output: tf.TensorSpec(
-            [batch_size if size is None and axis == 0 else size for axis, size in enumerate(output.shape)], output.dtype
-        ),
-        outputs,
-    )
 
 
 def _elements(weights: list[Any]) -> int:
