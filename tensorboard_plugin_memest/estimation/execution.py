@@ -82,7 +82,7 @@ class Program:
                 events += program.constant_events()
         return events
 
-    @property
+    @cached_property
     def weight(self) -> int:
         """Bytes that one run makes, nested ones included: which of two branches costs more."""
         own = sum(output.bytes for node in self.graph.nodes for output in node.outputs)

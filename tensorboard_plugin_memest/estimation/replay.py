@@ -55,11 +55,10 @@ class Memory:
 
     def peak_of(self, events: Sequence[Event]) -> int:
         """Plays `events` and returns the peak in bytes only."""
-        peak = self.in_use
+        self._allocator.reset_peak()
         for event in events:
             self._apply(event)
-            peak = max(peak, self.in_use)
-        return peak
+        return self._allocator.peak
 
     def play(self, events: Sequence[Event], spans: Sequence[tuple[str, int, int]] = ()) -> Played:
         """Plays `events`.
