@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest import estimate as estimate
     from tensorboard_plugin_memest import log_model as log_model
     from tensorboard_plugin_memest import log_profile as log_profile
+    from tensorboard_plugin_memest import use_gpu_allocator_on_cpu as use_gpu_allocator_on_cpu
 
 
 def __getattr__(name: str) -> Any:

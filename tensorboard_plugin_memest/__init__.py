@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.api import log_model
     from tensorboard_plugin_memest.estimation.model import estimate
     from tensorboard_plugin_memest.measure.callback import MemoryCallback
+    from tensorboard_plugin_memest.measure.cpu_allocator import use_gpu_allocator_on_cpu
     from tensorboard_plugin_memest.measure.profile_files import log_profile
     from tensorboard_plugin_memest.memory.estimate import Estimate
     from tensorboard_plugin_memest.memory.verdict import Verdict
@@ -24,9 +25,10 @@ _HOMES = {
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
+    "use_gpu_allocator_on_cpu": "tensorboard_plugin_memest.measure.cpu_allocator",
 }
 
-__all__ = ["Estimate", "MemoryCallback", "Verdict", "estimate", "log_model", "log_profile"]
+__all__ = ["Estimate", "MemoryCallback", "Verdict", "estimate", "log_model", "log_profile", "use_gpu_allocator_on_cpu"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from tensorboard_plugin_memest.memory.units import MIB
-
-_BFC = "TF_CPU_ALLOCATOR_USE_BFC"
-_BFC_LIMIT = "TF_CPU_BFC_MEM_LIMIT_IN_MB"
-_ENABLE_BFC = f"Set {_BFC}=1 in the environment before TensorFlow is imported."
+from tensorboard_plugin_memest.measure.cpu_allocator import USE_BFC, WHAT_TO_DO, bfc_is_asked_for, bfc_limit
 
 
 class Reading(NamedTuple):
@@ -102,22 +98,22 @@ def find_allocators() -> Found:
 
 
 def _find_on_cpu(cpu: str, beside_accelerator: bool, allocators: list[AllocatorStatistics], notes: list[str]) -> None:
-    asked_for_bfc = _is_true(os.environ.get(_BFC, ""))
+    asked_for_bfc = bfc_is_asked_for()
     counted = _has_statistics(cpu)
     if counted and asked_for_bfc:
-        allocators.append(DeviceAllocator(cpu, "TensorFlow's BFC allocator", _cpu_limit()))
+        allocators.append(DeviceAllocator(cpu, "TensorFlow's BFC allocator", bfc_limit()))
     elif beside_accelerator:
         return
     elif counted:
         # Its own limit is the host's memory, not one that anybody set.
         allocators.append(DeviceAllocator(cpu, "oneDNN's allocator, tensors of 256 KiB and more", None))
-        notes.append(f"{cpu}: oneDNN's allocator does not count tensors under 256 KiB. {_ENABLE_BFC}")
+        notes.append(f"{cpu}: oneDNN's allocator does not count tensors under 256 KiB. {WHAT_TO_DO}")
     elif asked_for_bfc:
         notes.append(
-            f"{cpu}: {_BFC} was set after TensorFlow had begun, so there are no memory statistics. {_ENABLE_BFC}"
+            f"{cpu}: {USE_BFC} was set after TensorFlow had begun, so there are no memory statistics. {WHAT_TO_DO}"
         )
     else:
-        notes.append(f"{cpu}: TensorFlow's default CPU allocator keeps no memory statistics. {_ENABLE_BFC}")
+        notes.append(f"{cpu}: TensorFlow's default CPU allocator keeps no memory statistics. {WHAT_TO_DO}")
 
 
 def _short(name: str) -> str:
@@ -137,19 +133,6 @@ def _source(device: Any) -> str:
     if device.device_type == "GPU" and os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
         return "CUDA's asynchronous allocator"
     return "TensorFlow's BFC allocator" if device.device_type == "GPU" else "TensorFlow's allocator"
-
-
-def _is_true(text: str) -> bool:
-    # As TensorFlow's ReadBoolFromEnvVar reads it; anything else it refuses and takes for false.
-    return text.lower() in ("1", "true")
-
-
-def _cpu_limit() -> int | None:
-    try:
-        megabytes = int(os.environ.get(_BFC_LIMIT, ""))
-    except ValueError:
-        return None
-    return megabytes * MIB if megabytes > 0 else None
 
 
 def device_limits() -> dict[str, int]:

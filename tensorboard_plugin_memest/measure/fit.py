@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.batch_profiler import BatchProfiler
+from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tensorboard_plugin_memest.measure.guard import Guard
 from tensorboard_plugin_memest.measure.profile import read_profile
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
@@ -22,8 +23,7 @@ PROFILING = "profiling"
 READING = "reading a profile"
 
 _NO_EVENTS = (
-    "A profile holds no memory events, because the allocator that was used records none. On a CPU set "
-    "TF_CPU_ALLOCATOR_USE_BFC=1 in the environment before TensorFlow is imported."
+    f"A profile holds no memory events, because the allocator that was used records none. On a CPU: {WHAT_TO_DO}"
 )
 _STILL_RUNNING = (
     "A profile was still running when training ended, so it is not shown here. Put MemoryCallback after the callback "

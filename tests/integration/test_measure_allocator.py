@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tests.integration.processes import answer_of
 
 FIND = """
@@ -13,8 +14,6 @@ print(json.dumps({
     "notes": list(found.notes),
 }))
 """
-
-WHAT_TO_DO = "Set TF_CPU_ALLOCATOR_USE_BFC=1 in the environment before TensorFlow is imported."
 
 
 def test_bfc_on_the_cpu_is_measured_and_its_limit_known():
@@ -84,6 +83,48 @@ def test_a_switch_that_came_too_late_is_told():
     (note,) = found["notes"]
     assert "TF_CPU_ALLOCATOR_USE_BFC was set after TensorFlow had begun" in note
     assert note.endswith(WHAT_TO_DO)
+
+
+def test_the_gpu_s_allocator_is_put_in_charge_of_the_cpu_after_the_imports():
+    code = """
+    import json, os, tensorflow as tf, keras, memest
+    memest.use_gpu_allocator_on_cpu("64.9MiB")
+    memest.use_gpu_allocator_on_cpu("64MiB")  # the same again, before and after there are devices
+    kept = []
+    try:
+        while len(kept) < 100:
+            kept.append(tf.random.uniform((2**20,)))
+    except tf.errors.ResourceExhaustedError:
+        pass
+    memest.use_gpu_allocator_on_cpu("64MiB")
+    try:
+        memest.use_gpu_allocator_on_cpu("1GiB")
+    except RuntimeError as error:
+        told = str(error)
+    peak = tf.config.experimental.get_memory_info("CPU:0")["peak"]
+    print(json.dumps([len(kept), peak, told, os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"]]))
+    """
+    kept, peak, told, limit = answer_of(code, environment={"TF_CPU_BFC_MEM_LIMIT_IN_MB": "7"})
+    assert kept * 4 * 2**20 <= peak <= 64 * 2**20
+    assert 10 < kept < 17
+    assert limit == "64"
+    assert told.startswith("It is too late for memest.use_gpu_allocator_on_cpu('1GiB')")
+    assert "the BFC allocator and a limit of 64.0 MiB" in told
+    assert told.endswith("Or set TF_CPU_ALLOCATOR_USE_BFC=1 TF_CPU_BFC_MEM_LIMIT_IN_MB=1024 in the environment.")
+
+
+def test_after_the_first_tensor_it_is_too_late_and_nothing_is_changed():
+    code = """
+    import json, os, tensorflow as tf, memest
+    tf.zeros(())
+    try:
+        memest.use_gpu_allocator_on_cpu()
+    except ValueError as error:
+        print(json.dumps([str(error), "TF_CPU_ALLOCATOR_USE_BFC" in os.environ]))
+    """
+    told, changed = answer_of(code, environment={"TF_ENABLE_ONEDNN_OPTS": "0"})
+    assert "TensorFlow's own CPU allocator" in told
+    assert not changed
 
 
 def test_logical_cpus_share_one_allocator_and_are_told_once():

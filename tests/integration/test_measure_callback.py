@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.callback import MemoryCallback
+from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import compare
@@ -578,7 +579,7 @@ def test_without_statistics_the_tab_is_told_what_to_do(tmp_path):
     assert no_statistics.startswith("CPU:0: TensorFlow's default CPU allocator keeps no memory statistics.")
     assert no_events.startswith("A profile holds no memory events")
     for note in logged.notes:
-        assert "TF_CPU_ALLOCATOR_USE_BFC=1 in the environment before TensorFlow is imported." in note
+        assert WHAT_TO_DO in note
 
 
 # Profiles.

@@ -15,6 +15,7 @@ HOMES = {
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
+    "use_gpu_allocator_on_cpu": "tensorboard_plugin_memest.measure.cpu_allocator",
 }
 
 
