@@ -19,6 +19,7 @@ from tensorboard_plugin_memest.estimation.phases import Run, phases_of
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.subject import require_subject, require_tensorflow
+from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Subject
@@ -74,7 +75,7 @@ def estimate(
     chosen = training_device(device)
     given = Given(batch_size, optimizer, loss, inputs, targets)
     # Whatever graph or function the caller is building, nothing goes into it.
-    with tf_context.eager_mode(), untouched_globals():
+    with tf_context.eager_mode(), untouched_globals(), untouched_functions():
         if isinstance(model_or_build, keras.Model):
             training = training_of_model(model_or_build, given)
         else:
