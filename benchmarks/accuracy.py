@@ -1,9 +1,11 @@
-"""Predicted against measured peaks: build, first step and later steps, with one inter-op thread and with all.
+"""Predicted against measured peaks: build, first step and later steps.
 
-python -m benchmarks.accuracy [--steps 10] [--processes 2] [--json build/accuracy.json]
+python -m benchmarks.accuracy [--only measure|estimate] [--match PATTERN] [--threads one|default|both] [--worst N]
 
-Every model is measured in fresh processes under the CPU's BFC allocator with oneDNN on, and estimated in another. An
-error is how far the estimate lies outside the range of the measured peaks, relative to the nearer end.
+Every configuration is measured in fresh processes under the CPU's BFC allocator with oneDNN on, and estimated in
+another. An error is how far the estimate lies outside the range of the measured peaks, relative to the nearer end.
+Measurements are kept in a file and made again only where the configuration, TensorFlow or Keras changed, so
+`--only estimate` holds today's estimates against them within minutes.
 """
 
 from __future__ import annotations
@@ -12,100 +14,112 @@ import argparse
 import json
 import os
 import platform
-import statistics
-import subprocess
-import sys
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.models import MODELS
-from tensorboard_plugin_memest.memory.units import format_bytes
+from benchmarks.baselines import baselines
+from benchmarks.configuration import Configuration
+from benchmarks.estimate import estimate
+from benchmarks.fingerprint import tensorflow_distribution
+from benchmarks.measure import measure
+from benchmarks.models import CONFIGURATIONS
+from benchmarks.processes import DEFAULT, ONE, SETTINGS, THREADS, ProcessError, in_process
+from benchmarks.report import print_report
+from benchmarks.rows import row_of
+from benchmarks.store import Store
 
-SETTINGS = {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_ENABLE_ONEDNN_OPTS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-PHASES = ("build", "first_step", "step")
+MEASURE, ESTIMATE = "measure", "estimate"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", type=Path, default=Path("build/accuracy.json"))
-    args = parser.parse_args()
+    args = _arguments()
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=180)
+    store = Store(args.measured)
+    chosen = [one for one in CONFIGURATIONS.values() if re.search(args.match, f"{one.family}: {one.name}")]
+    threads = THREADS if args.threads == "both" else (args.threads,)
+    pairs = [(one, setting) for setting in threads for one in chosen]
+    if args.only != ESTIMATE:
+        for configuration, setting in pairs:
+            _measure(console, store, configuration, setting, args.steps, args.processes)
+    if args.only == MEASURE:
+        return
     rows = []
-    for threads in ("one thread", "all threads"):
-        for name in MODELS:
-            rows.append(_row(name, threads, args.steps, args.processes))
-            console.print(f"[dim]{name}, {threads}: {rows[-1]['seconds']:.1f} s to estimate[/]", highlight=False)
-    console.print(_table(rows))
-    for threads in ("one thread", "all threads"):
-        for phase in PHASES:
-            errors = [row["phases"][phase]["error"] for row in rows if row["threads"] == threads]
-            console.print(
-                f"{threads}, {phase}: median error {statistics.median(errors):.1%}, worst {max(errors):.1%}",
-                highlight=False,
-            )
+    for configuration, setting in pairs:
+        row = _row(console, store, configuration, setting)
+        if row is not None:
+            rows.append(row)
+    if not rows:
+        console.print("Nothing was measured that matches; leave out --only estimate to measure.")
+        return
+    print_report(console, rows, args.worst)
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    versions = {name: metadata.version(name) for name in ("keras", "tensorboard-plugin-memest")}
-    about = {"versions": versions, "cores": os.cpu_count(), "machine": platform.machine()}
-    args.json.write_text(json.dumps({**about, "rows": rows}, indent=1))
+    args.json.write_text(json.dumps({**_about(), "rows": rows}, indent=1))
 
 
-def _row(name: str, threads: str, steps: int, processes: int) -> dict[str, Any]:
-    one = ["--one-thread"] if threads == "one thread" else []
-    estimate = _run("benchmarks.estimate", name, *one)
-    runs = [_run("benchmarks.measure", name, "--steps", str(steps), *one) for _ in range(processes)]
-    measured = {
-        "build": [run["build"] for run in runs],
-        "first_step": [run["steps"][0] for run in runs],
-        "step": [peak for run in runs for peak in run["steps"][1:]],
-    }
-    phases = {}
-    for phase in PHASES:
-        predicted, low, high = estimate["phases"][phase]
-        least, most = min(measured[phase]), max(measured[phase])
-        error = max(least - predicted, predicted - most, 0) / (least if predicted < least else most)
-        phases[phase] = {
-            "predicted": predicted,
-            "range": [low, high],
-            "measured": [least, most],
-            "error": error,
-            "held": sum(low <= peak <= high for peak in measured[phase]) / len(measured[phase]),
-        }
-    return {"model": name, "threads": threads, "seconds": estimate["seconds"], "phases": phases}
-
-
-def _run(module: str, *arguments: str) -> dict[str, Any]:
-    ran = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        env={**os.environ, **SETTINGS},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=(MEASURE, ESTIMATE), help="one of the two stages; default is both")
+    parser.add_argument("--match", default="", help='regular expression on "family: name"')
+    parser.add_argument("--threads", choices=(ONE, DEFAULT, "both"), default="both", help="inter-op threads")
+    parser.add_argument("--worst", type=int, default=15, help="how many of the worst to print")
+    parser.add_argument("--steps", type=int, default=10, help="measured steps a process, the first included")
+    parser.add_argument("--processes", type=int, default=2, help="measuring processes a configuration")
+    parser.add_argument(
+        "--measured", type=Path, default=Path("build/measured.json"), help="where measurements are kept"
     )
-    answer: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return answer
+    parser.add_argument("--json", type=Path, default=Path("build/accuracy.json"), help="where the result goes")
+    return parser.parse_args()
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="Predicted peaks against measured ones; errors are distances from the measured range")
-    table.add_column("model, threads")
-    for phase in PHASES:
-        table.add_column(f"{phase}: predicted", justify="right")
-        table.add_column("measured", justify="right")
-        table.add_column("error", justify="right")
-    for row in rows:
-        cells = []
-        for phase in PHASES:
-            found = row["phases"][phase]
-            ends = dict.fromkeys(format_bytes(end) for end in found["measured"])
-            cells += [format_bytes(found["predicted"]), " to ".join(ends), f"{found['error']:.1%}"]
-        table.add_row(f"{row['model']}, {row['threads']}", *cells)
-    return table
+def _measure(
+    console: Console, store: Store, configuration: Configuration, threads: str, steps: int, processes: int
+) -> None:
+    record = store.record(configuration, threads)
+    try:
+        while len(record["processes"]) < processes:
+            # Every second process profiles its first step too.
+            profiles_first = len(record["processes"]) % 2 == 1
+            made = in_process(measure, configuration.name, steps, profiles_first, threads=threads)
+            record = {**record, "processes": [*record["processes"], made]}
+            store.put(configuration, threads, record)
+            seconds = sorted(made["seconds"])[len(made["seconds"]) // 2]
+            console.print(f"[dim]measured {configuration.name}, {threads}: {seconds:.2f} s a step[/]", highlight=False)
+        if record["baselines"] is None:
+            record = {**record, "baselines": in_process(baselines, configuration.name, threads=threads)}
+            store.put(configuration, threads, record)
+    except ProcessError as error:
+        console.print(f"{configuration.name}, {threads}: {error}", style="red", highlight=False)
+
+
+def _row(console: Console, store: Store, configuration: Configuration, threads: str) -> dict[str, Any] | None:
+    record = store.record(configuration, threads)
+    if not record["processes"]:
+        return None
+    try:
+        row = row_of(record, in_process(estimate, configuration.name, threads=threads))
+    except ProcessError as error:
+        console.print(f"{configuration.name}, {threads}: {error}", style="red", highlight=False)
+        return None
+    errors = ", ".join(f"{name} {phase['error']:+.1%}" for name, phase in row["phases"].items())
+    console.print(f"[dim]{row['name']}, {threads}: {errors} in {row['seconds']:.1f} s[/]", highlight=False)
+    return row
+
+
+def _about() -> dict[str, Any]:
+    packages = ("keras", tensorflow_distribution(), "tensorboard-plugin-memest")
+    return {
+        "versions": {name: metadata.version(name) for name in packages},
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "settings": SETTINGS,
+    }
 
 
 if __name__ == "__main__":

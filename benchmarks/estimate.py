@@ -1,35 +1,40 @@
-"""Estimates one model and prints, as JSON, its phases and how long it took after imports. A process of its own.
-
-python -m benchmarks.estimate "founding, Dense 8"
-"""
+"""Estimates a configuration, as a user would."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
+from typing import Any
 
 import tensorflow as tf
 
 import memest
-from benchmarks.models import MODELS
+from benchmarks.models import CONFIGURATIONS
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", choices=MODELS)
-    parser.add_argument("--one-thread", action="store_true")
-    args = parser.parse_args()
-    if args.one_thread:
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-    build, batch_size = MODELS[args.model]
+def estimate_of(name: str) -> Any:
+    """The estimate of a configuration, for this process's threads."""
+    configuration = CONFIGURATIONS[name]
+    return memest.estimate(
+        configuration.build,
+        batch_size=configuration.batch_size,
+        inputs=configuration.inputs,
+        targets=configuration.targets,
+    )
+
+
+def estimate(name: str) -> dict[str, Any]:
+    """Phases in bytes, how long it took after imports, and what it allocated; call it in a fresh process."""
     started = time.perf_counter()
-    estimate = memest.estimate(build, batch_size=batch_size)
+    made = estimate_of(name)
     seconds = time.perf_counter() - started
-    phases = {name: (phase.peak_bytes, *phase.peak_range) for name, phase in estimate.phases.items()}
+    phases = {
+        phase.name: {
+            "peak": phase.peak_bytes,
+            "range": list(phase.peak_range),
+            "without_scratch": phase.peak_without_scratch_bytes,
+            "requested": phase.requested_peak_bytes,
+        }
+        for phase in made.phases.values()
+    }
     allocated = tf.config.experimental.get_memory_info("CPU:0")["peak"]
-    print(json.dumps({"phases": phases, "seconds": seconds, "allocated": allocated}))
-
-
-if __name__ == "__main__":
-    main()
+    return {"phases": phases, "seconds": seconds, "allocated": allocated, "assumptions": list(made.assumptions)}

@@ -1,59 +1,137 @@
-"""Trains one model for a few steps and prints, as JSON, what its allocator counted. A process of its own.
-
-python -m benchmarks.measure "founding, Dense 8" --steps 10
-"""
+"""Trains a configuration for some steps as `fit` does, and tells what its allocator counted."""
 
 from __future__ import annotations
 
-import argparse
-import json
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from benchmarks.models import MODELS
+from benchmarks.data import batch_of, batches_of
+from benchmarks.models import CONFIGURATIONS
+from tensorboard_plugin_memest.measure.alive import find_lives
+from tensorboard_plugin_memest.measure.profile_files import find_profiles
+from tensorboard_plugin_memest.measure.xplane import Integers, MemoryEvents, Profile, read_xplane
 
 DEVICE = "CPU:0"
+# A profile tells scratch from the rest, and slows the step; the peaks themselves are measured without.
+PROFILED_STEPS = 3
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", choices=MODELS)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--one-thread", action="store_true")
-    args = parser.parse_args()
-    if args.one_thread:
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-    build, batch_size = MODELS[args.model]
-    model = build()
-    build_peak = _statistics()["peak"]
+def measure(name: str, steps: int, profiles_first: bool) -> dict[str, Any]:
+    """Peaks of one training; call it in a fresh process.
 
-    x = tf.zeros((batch_size, *model.inputs[0].shape[1:]), model.inputs[0].dtype)
-    sparse = str(model.loss).startswith("sparse")
-    outputs = model.outputs[0].shape[1:]
-    shape = (batch_size, *outputs[:-1]) if sparse else (batch_size, *outputs)
-    y = tf.zeros(shape, "int64" if sparse else "float32")
-    # What is fed lives in the same allocator; it is made before, and taken off what is measured.
-    fed = sum(tensor.shape.num_elements() * tensor.dtype.size for tensor in (x, y))
-    batches = iter(tf.data.Dataset.from_tensors((x, y)).repeat())
-    model._symbolic_build(data_batch=keras.tree.map_structure(_symbolic, (x, y)))
+    Args:
+        name: of a configuration.
+        steps: how many steps to take the peaks of, the first included.
+        profiles_first: whether to profile the first step.
+
+    Returns:
+        Bytes: `build`, `steps` (the first and later ones), `profiled` (later steps, each its peak and its peak without
+        scratch), `first_profiled` (the same of the first step, or None); and `seconds`, of each of `steps`.
+    """
+    configuration = CONFIGURATIONS[name]
+    _reset()
+    model = configuration.build()
+    build_peak = statistics()["peak"]
+    train, fed = prepared(configuration, model)
+    peaks, seconds = [], []
+    first_profiled = None
+    for step in range(steps):
+        _reset()
+        started = time.perf_counter()
+        if step == 0 and profiles_first:
+            with profiled() as found:
+                _step(train, 0)
+            first_profiled = _without_scratch(found[0], fed)[0]
+        else:
+            train()
+        peaks.append(statistics()["peak"] - fed)
+        seconds.append(time.perf_counter() - started)
+    with profiled() as found:
+        for step in range(PROFILED_STEPS):
+            _step(train, step)
+    return {
+        "build": build_peak,
+        "steps": peaks,
+        "seconds": seconds,
+        "profiled": _without_scratch(found[0], fed),
+        "first_profiled": first_profiled,
+        "fed": fed,
+    }
+
+
+def prepared(configuration: Any, model: keras.Model) -> tuple[Any, int]:
+    """A function that takes one training step, and the bytes that its data holds all the time."""
+    before = statistics()["current"]
+    batches = batches_of(batch_of(configuration, model))
+    fed = statistics()["current"] - before
     model.make_train_function()
-    peaks = []
-    for _ in range(args.steps):
-        tf.config.experimental.reset_memory_stats(DEVICE)
-        model.train_function(batches)
-        peaks.append(_statistics()["peak"] - fed)
-    print(json.dumps({"build": build_peak, "steps": peaks}))
+    return lambda: model.train_function(batches), fed
 
 
-def _statistics() -> dict[str, int]:
-    statistics: dict[str, int] = tf.config.experimental.get_memory_info(DEVICE)
-    return statistics
+def statistics() -> dict[str, int]:
+    """`current` and `peak` bytes of the allocator."""
+    found: dict[str, int] = tf.config.experimental.get_memory_info(DEVICE)
+    return found
 
 
-def _symbolic(tensor: tf.Tensor) -> keras.KerasTensor:
-    return keras.KerasTensor(tensor.shape, tensor.dtype.name)
+@contextlib.contextmanager
+def profiled() -> Iterator[list[Profile]]:
+    """Profiles what runs inside; the profile is in the list afterwards."""
+    found: list[Profile] = []
+    with tempfile.TemporaryDirectory() as directory:
+        options = tf.profiler.experimental.ProfilerOptions(python_tracer_level=0)
+        tf.profiler.experimental.start(directory, options)
+        try:
+            yield found
+        finally:
+            tf.profiler.experimental.stop()
+        found.append(read_xplane(find_profiles(directory)[0]))
 
 
-if __name__ == "__main__":
-    main()
+def _step(train: Any, number: int) -> None:
+    with tf.profiler.experimental.Trace("train", step_num=number):
+        train()
+
+
+def _reset() -> None:
+    tf.config.experimental.reset_memory_stats(DEVICE)
+
+
+def of_device(profile: Profile) -> MemoryEvents:
+    """The events of the allocator that was measured."""
+    return max(profile.memory, key=len)
+
+
+def _without_scratch(profile: Profile, fed: int) -> list[tuple[int, int]]:
+    """For each step of a profile, its peak and its peak without kernel scratch."""
+    events = of_device(profile)
+    bare = events.in_use - scratch(events)
+    found = []
+    for step in profile.steps:
+        first, last = np.searchsorted(events.time_ns, (step.start_ns, step.end_ns))
+        found.append((int(events.in_use[first:last].max()) - fed, int(bare[first:last].max()) - fed))
+    return found
+
+
+def scratch(events: MemoryEvents) -> Integers:
+    """Bytes of kernel scratch alive after each event.
+
+    Ops that assign allocate a variable's new buffer as a temporary one; that is none.
+    """
+    wanted = np.array([_is_scratch_op(text) for text in events.texts])[events.op]
+    wanted &= np.array([text == "temp" for text in events.texts])[events.region]
+    begins = events.allocates & wanted
+    freed = find_lives(events).freed
+    ends = ~events.allocates & (freed >= 0) & begins[freed]
+    return np.cumsum(np.where(begins, events.bytes, 0) - np.where(ends, events.bytes, 0))
+
+
+def _is_scratch_op(op: str) -> bool:
+    return not op.rpartition("/")[2].startswith(("Assign", "ResourceScatter"))
