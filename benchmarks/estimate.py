@@ -33,6 +33,7 @@ def estimate(name: str) -> dict[str, Any]:
             "range": list(phase.peak_range),
             "without_scratch": phase.peak_without_scratch_bytes,
             "requested": phase.requested_peak_bytes,
+            "pool": phase.pool_bytes,
         }
         for phase in made.phases.values()
     }

@@ -59,6 +59,7 @@ def phases(name: str) -> st.SearchStrategy[Phase]:
         peak_op=names,
         live_at_peak=item_tuples,
         timeline=timelines(),
+        pool_bytes=st.none() | sizes,
     )
 
 

@@ -54,10 +54,20 @@ class BfcAllocator:
         self.peak = 0
         self.reserved = 0
         self._limit = limit
-        self._next_region = FIRST_REGION if pool == GROWTH else (limit or 2**62)
+        self._grows = pool == GROWTH
+        self._reached = 0  # where the highest chunk handed out so far ends; of use where there is one region
+        self._next_region = FIRST_REGION if self._grows else (limit or 2**62)
         self._bottom = 2**62  # address of the lowest region
         self._free: list[tuple[int, int]] = []  # (size, address), sorted
         self._chunks: dict[int, _Chunk] = {}  # by address
+
+    @property
+    def pool_bytes(self) -> int:
+        """Bytes that the pool has needed so far, gaps between chunks included.
+
+        A pool that grows needs all its regions; of a preallocated one it is as much as chunks have reached into.
+        """
+        return self.reserved if self._grows else max(0, self._reached - self._bottom)
 
     def allocate(self, size: int) -> tuple[int, int]:
         """Takes a chunk for `size` bytes.
@@ -80,6 +90,7 @@ class BfcAllocator:
         chunk.used = True
         self.in_use += chunk.size
         self.peak = max(self.peak, self.in_use)
+        self._reached = max(self._reached, address + chunk.size)
         return address, chunk.size
 
     def free(self, address: int) -> None:

@@ -94,6 +94,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             peak_op=played.peak_op,
             live_at_peak=played.live_at_peak,
             timeline=played.timeline,
+            pool_bytes=played.pool_bytes,
         )
     return phases, outlines[0].resident_bytes
 

@@ -31,6 +31,7 @@ class Played:
         peak_op: the op at which the peak was reached first.
         live_at_peak: everything alive then, largest first.
         timeline: bytes in use after each event that changed them.
+        pool_bytes: bytes of the pool that it and everything before it needed, gaps between chunks included.
     """
 
     peak_bytes: int
@@ -38,6 +39,7 @@ class Played:
     peak_op: str
     live_at_peak: tuple[Item, ...]
     timeline: Timeline
+    pool_bytes: int
 
 
 class Memory:
@@ -88,6 +90,7 @@ class Memory:
             peak_op=peak_op,
             live_at_peak=_live(before, events[: peak_event + 1], sizes),
             timeline=Timeline("op", ticks, live, ops, list(op_numbers), [Span(*span) for span in spans]),
+            pool_bytes=self._allocator.pool_bytes,
         )
 
     def _apply(self, event: Event) -> None:

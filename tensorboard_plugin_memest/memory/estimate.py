@@ -31,6 +31,9 @@ class Phase:
         peak_op: the op at which the peak is reached.
         live_at_peak: everything alive then, largest first; the bytes add up to `peak_bytes`.
         timeline: live bytes op by op.
+        pool_bytes: bytes that the allocator's pool would have reserved by the end of the phase, gaps between tensors
+            included: the regions of a pool that grows, or as much of a preallocated one as tensors reached into. None
+            when that was not estimated.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Phase:
     peak_op: str
     live_at_peak: tuple[Item, ...]
     timeline: Timeline
+    pool_bytes: int | None = None
 
     @property
     def categories(self) -> dict[Category, int]:
@@ -57,6 +61,7 @@ class Phase:
             "peak_op": self.peak_op,
             "live_at_peak": [item.to_dict() for item in self.live_at_peak],
             "timeline": self.timeline.to_dict(),
+            "pool_bytes": self.pool_bytes,
         }
 
     @classmethod
@@ -71,6 +76,7 @@ class Phase:
             peak_op=data["peak_op"],
             live_at_peak=tuple(Item.from_dict(item) for item in data["live_at_peak"]),
             timeline=Timeline.from_dict(data["timeline"]),
+            pool_bytes=data.get("pool_bytes"),
         )
 
 

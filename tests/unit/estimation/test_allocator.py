@@ -194,3 +194,27 @@ def test_equals_tensorflows_allocator_after_each_of_thousands_of_steps(seed):
     first_difference = next((step for step in range(len(requests)) if replayed[0][step] != measured[0][step]), None)
     assert first_difference is None, (first_difference, requests[: first_difference + 1][-1])
     assert replayed[1] == measured[1]
+
+
+def test_a_growing_pool_needs_its_regions_whatever_is_in_them():
+    allocator = BfcAllocator()
+    assert allocator.pool_bytes == 0
+    address, _ = allocator.allocate(100 * MIB)
+    assert allocator.pool_bytes == 128 * MIB
+    allocator.free(address)
+    assert allocator.pool_bytes == 128 * MIB
+
+
+@pytest.mark.parametrize("limit", [None, 1024 * MIB])
+def test_a_preallocated_pool_needs_what_chunks_reached_into_gaps_included(limit):
+    allocator = BfcAllocator(PREALLOCATED, limit)
+    assert allocator.pool_bytes == 0
+    first, _ = allocator.allocate(30 * MIB)
+    allocator.allocate(10 * MIB)
+    allocator.free(first)
+    # It does not fit into the gap, so it goes behind.
+    allocator.allocate(31 * MIB)
+    assert allocator.in_use == 41 * MIB
+    assert allocator.pool_bytes == (30 + 10 + 31) * MIB
+    allocator.allocate(MIB)
+    assert allocator.pool_bytes == (30 + 10 + 31) * MIB

@@ -87,3 +87,10 @@ def test_unsplit_chunks_are_counted_whole_and_shown_with_their_item():
 
 def test_resident_bytes_round_each_buffer():
     assert resident_bytes([Buffer(1), Buffer(256), Buffer(257)]) == 256 + 256 + 512
+
+
+def test_the_pool_holds_what_every_phase_before_needed():
+    memory = Memory(BfcAllocator())
+    large = Buffer(3000 * KIB)
+    assert memory.play([made(large, "a"), freed(large, "b")]).pool_bytes == 4096 * KIB
+    assert memory.play([made(A, "c")]).pool_bytes == 4096 * KIB
