@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tensorflow as tf
 
+from tensorboard_plugin_memest.measure.op_names import short_name, without_counter
 from tensorboard_plugin_memest.measure.xplane import Integers, MemoryEvents
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
@@ -24,10 +25,6 @@ BEFORE = "allocated before the profile"
 LOST = "not told apart, because the profile lacks events"
 BEFORE_LAYER = "(before the profile)"
 
-# Functions are inlined under the name of their call, which says nothing: "StatefulPartitionedCall/dense/MatMul",
-# and with several steps per execution "while/body/_1/while/StatefulPartitionedCall/dense/MatMul".
-_CALLS = re.compile(r"^.*\bStatefulPartitionedCall(?:_\d+)?/")
-_COUNTER = re.compile(r"_\d+$")
 _SHAPE = re.compile(r"\[(\d+(?:,\d+)*)?\]")
 
 
@@ -63,11 +60,6 @@ def find_lives(events: MemoryEvents) -> Lives:
                 freed_at[start] = position
                 freed[position] = start
     return Lives(np.array(freed_at, np.int64), np.array(freed, np.int64))
-
-
-def short_name(op: str) -> str:
-    """An op's name without the calls it was inlined from."""
-    return _CALLS.sub("", op) or op
 
 
 def match_before(variables: Sequence[Item], before_bytes: int) -> list[Item]:
@@ -224,7 +216,7 @@ class _Judge:
 
     def _purpose(self, start: int, op: str, shape: tuple[int, ...] | None) -> tuple[Category, str]:
         events = self._events
-        kind = _COUNTER.sub("", op.rsplit("/", 1)[-1])
+        kind = without_counter(op.rsplit("/", 1)[-1])
         output = f"{kind} output" if kind else "unnamed tensor"
         if events.texts[events.region[start]] == "temp":
             # Assign ops allocate a variable's new buffer as a temporary one.

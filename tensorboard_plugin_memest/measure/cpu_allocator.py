@@ -44,8 +44,8 @@ def use_gpu_allocator_on_cpu(limit: int | str | None = None) -> None:
         raise TooLateError(
             f"It is too late for {call}: this process has made its TensorFlow devices already, with "
             f"{_in_words()}, and they keep their allocator. Call it before the first tensor, model or "
-            "tf.config.list_logical_devices(), best right after the imports; in a notebook restart the kernel first. Or "
-            f"set {' '.join(f'{name}={value}' for name, value in wanted.items())} in the environment."
+            "tf.config.list_logical_devices(), best right after the imports; in a notebook restart the kernel first. "
+            f"Or set {' '.join(f'{name}={value}' for name, value in wanted.items())} in the environment."
         )
     os.environ.pop(BFC_LIMIT, None)
     os.environ.update(wanted)

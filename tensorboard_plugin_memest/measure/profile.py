@@ -13,9 +13,9 @@ from tensorboard_plugin_memest.measure.alive import (
     alive_at,
     find_lives,
     match_before,
-    short_name,
     with_rest,
 )
+from tensorboard_plugin_memest.measure.op_names import short_name
 from tensorboard_plugin_memest.measure.xplane import Execution, MemoryEvents, Profile, read_xplane
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate

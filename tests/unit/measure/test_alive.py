@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,6 @@ from tensorboard_plugin_memest.measure.alive import (
     alive_at,
     find_lives,
     match_before,
-    short_name,
     with_rest,
 )
 from tensorboard_plugin_memest.memory.category import Category
@@ -233,19 +231,3 @@ def test_the_rest_is_one_item_that_makes_the_sum_right():
     assert items[1].layer == BEFORE_LAYER
     assert by_category(items) == {Category.WEIGHTS: 3 * MIB + 1024, Category.UNATTRIBUTED: MIB - 1024}
     assert with_rest([variable("a", 1024)], 1024) == (variable("a", 1024),)
-
-
-@pytest.mark.parametrize(
-    ("op", "name"),
-    [
-        ("StatefulPartitionedCall/adam/Square_2", "adam/Square_2"),
-        ("StatefulPartitionedCall_1/adam/Square_2", "adam/Square_2"),
-        ("while/body/_1/while/cond/then/_147/while/cond/StatefulPartitionedCall/dense/MatMul", "dense/MatMul"),
-        ("StatefulPartitionedCall/StatefulPartitionedCall/dense/MatMul", "dense/MatMul"),
-        ("StatefulPartitionedCall", "StatefulPartitionedCall"),
-        ("GatherV2", "GatherV2"),
-        ("", ""),
-    ],
-)
-def test_names_lose_the_calls_they_were_inlined_from(op, name):
-    assert short_name(op) == name

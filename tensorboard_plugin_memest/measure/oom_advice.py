@@ -1,0 +1,138 @@
+"""What to change after an out-of-memory error."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tensorboard_plugin_memest.measure import oom_message
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.item import by_category
+from tensorboard_plugin_memest.memory.units import format_bytes, format_share
+
+_OF_THE_BATCH = (Category.ACTIVATIONS, Category.INPUTS, Category.WORKSPACE)
+_OF_THE_WEIGHTS = (Category.WEIGHTS, Category.GRADIENTS, Category.OPTIMIZER_SLOTS)
+
+
+def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str, ...]:
+    """Sentences, most promising first.
+
+    Numbers in them come from what was alive. What a change is worth in all, an estimate of the changed model says.
+    """
+    if explanation.source == oom_message.HOST:
+        return (
+            "This is the host's memory, not the device's: read the data in parts (tf.data, a generator), and shrink "
+            "what is cached or shuffled whole.",
+        )
+    advice = []
+    if _is_in_pieces(explanation):
+        advice.append(
+            "What was asked for would have fitted beside what was in use, but not in one piece. On a GPU "
+            "TF_GPU_ALLOCATOR=cuda_malloc_async in the environment avoids that."
+        )
+    if explanation.source == oom_message.CUDNN:
+        advice.append(
+            "A CUDA library found no room for its own buffers. Leave it some: let TensorFlow's pool grow as needed "
+            "(tf.config.experimental.set_memory_growth), or cap convolutions' scratch with "
+            "TF_CUDNN_WORKSPACE_LIMIT_IN_MB in the environment."
+        )
+    if explanation.source in (oom_message.CUDNN, oom_message.COPY, oom_message.DRIVER):
+        advice.append("See with nvidia-smi whether another process holds memory of this GPU.")
+    if explanation.phase == "build":
+        advice += _while_building(explanation)
+    else:
+        advice += _while_training(explanation, estimate)
+    return tuple(advice)
+
+
+def _is_in_pieces(explanation: Explanation) -> bool:
+    asked, used, limit = explanation.bytes, explanation.in_use_bytes, explanation.limit_bytes
+    return asked is not None and used is not None and limit is not None and used + asked <= limit
+
+
+def _while_building(explanation: Explanation) -> list[str]:
+    held = [
+        item for item in explanation.live if item.variable == explanation.variable and item.role != "weight"
+    ] if explanation.variable else []  # fmt: skip
+    large = [item for item in held if explanation.bytes and 2 * item.bytes >= explanation.bytes]
+    name = explanation.variable or "the largest weight"
+    copies = f" ({len(large)} copies of {name} at once)" if len(large) > 1 else ""
+    return [
+        f"Random initializers compute a weight in steps that are alive together{copies}. Create {name} with an "
+        "initializer that does not, such as 'zeros', and load trained or precomputed values afterwards.",
+        f"Make {name} smaller: it also needs a gradient and the optimizer's slots of its size in every step.",
+    ]
+
+
+def _while_training(explanation: Explanation, estimate: Estimate | None) -> list[str]:
+    advice: list[str] = []
+    held = by_category(explanation.live)
+    total = sum(held.values())
+    of_batch = sum(held.get(category, 0) for category in _OF_THE_BATCH)
+    of_weights = sum(held.get(category, 0) for category in _OF_THE_WEIGHTS) + sum(
+        item.bytes for item in explanation.live if item.category is Category.TEMPORARIES and item.variable
+    )
+    about_batch = [_smaller_batch(explanation, of_batch, total), *_less_kept(explanation, of_batch, total)]
+    about_weights = _smaller_weights(explanation, estimate, of_weights, total)
+    if total:
+        weights_first = of_weights > of_batch
+    else:
+        weights_first = explanation.variable is not None or explanation.layer == "(optimizer)"
+    advice += [*about_weights, *about_batch] if weights_first else [*about_batch, *about_weights]
+    if total:
+        # What hardly holds anything is no lever.
+        low = about_batch if of_batch < 0.05 * total else about_weights if of_weights < 0.05 * total else []
+        advice = [sentence for sentence in advice if sentence not in low]
+    if explanation.phase in ("evaluate", "predict"):
+        return [sentence for sentence in advice if sentence in about_batch] or advice
+    return advice
+
+
+def _smaller_batch(explanation: Explanation, of_batch: int, total: int) -> str:
+    worth = f": what grows with it holds {format_bytes(of_batch)}, {format_share(of_batch, total)}" if of_batch else ""
+    return f"A smaller batch_size{worth}."
+
+
+def _less_kept(explanation: Explanation, of_batch: int, total: int) -> list[str]:
+    if explanation.phase in ("evaluate", "predict"):
+        return []
+    return [
+        "Keep less for the backward pass: keras.mixed_precision.set_global_policy('mixed_float16') halves activations "
+        "on a GPU, and keras.RematScope computes them again instead of keeping them."
+    ]
+
+
+def _smaller_weights(explanation: Explanation, estimate: Estimate | None, of_weights: int, total: int) -> list[str]:
+    advice = []
+    largest = next((one for one in dominant(explanation.live) if one.shape), None) if explanation.live else None
+    name = largest.name if largest else explanation.variable
+    if name:
+        how = _without_flatten(estimate, largest.layer if largest else explanation.layer)
+        held = f" {largest.sentence}" if largest else ""
+        advice.append(f"Make {name} smaller{how}.{held}")
+    if estimate is not None and estimate.subject.mode == "graph" and explanation.source != oom_message.XLA:
+        temporaries = sum(item.bytes for item in explanation.live if item.role == "update temporary" and item.variable)
+        worth = f" They hold {format_bytes(temporaries)}." if temporaries else ""
+        advice.append(
+            f"model.compile(jit_compile=True): XLA fuses the optimizer's update, so its temporaries go.{worth}"
+        )
+    slots = by_category(explanation.live).get(Category.OPTIMIZER_SLOTS, 0)
+    if slots:
+        advice.append(
+            f"An optimizer with fewer slots (SGD has none, Adafactor small ones): they hold {format_bytes(slots)}, "
+            f"{format_share(slots, total)}."
+        )
+    elif not explanation.live and explanation.layer == "(optimizer)":
+        advice.append("An optimizer with fewer slots: SGD has none, Adafactor small ones.")
+    return advice
+
+
+def _without_flatten(estimate: Estimate | None, layer: str | None) -> str:
+    """What to do about a Dense layer after a Flatten, which is where most of these kernels come from."""
+    infos = list(estimate.layer_infos) if estimate else []
+    for before, info in pairwise(infos):
+        if info.path == layer and info.class_name == "Dense" and before.class_name == "Flatten":
+            return ", for example with a GlobalAveragePooling layer in place of Flatten, or fewer units"
+    return ""

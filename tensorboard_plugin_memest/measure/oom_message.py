@@ -1,0 +1,258 @@
+"""What the text of an out-of-memory error says. No TensorFlow: a text may come from another machine."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.units import parse_bytes
+
+TENSORFLOW = "TensorFlow's allocator"
+XLA = "XLA"
+CUDNN = "cuDNN or another CUDA library"
+COPY = "the copy to the device"
+DRIVER = "the CUDA driver"
+HOST = "the host"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a message says; None for what it does not say. The fields are those of `memory.Explanation`."""
+
+    source: str
+    message: str
+    op: str | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    bytes: int | None = None
+    device: str | None = None
+    allocator: str | None = None
+    phase: str | None = None
+    in_use_bytes: int | None = None
+    limit_bytes: int | None = None
+    live: tuple[Item, ...] = ()
+
+
+# TensorFlow's messages name C++ types.
+_DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "long long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+}
+_BYTES_OF = {"bool": 1, "complex64": 8, "complex128": 16, "bfloat16": 2}
+_XLA_DTYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
+
+_SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B|B)\b"
+
+# Of TensorFlow itself, in its several wordings over the releases.
+_TENSOR = re.compile(
+    r"OOM when allocating tensor (?:with shape|of shape )\s*(\[[\d, ]*\]) and type (\w+(?: \w+)??)"
+    r"(?: on (\S+))?(?: by allocator (\w+))?(?=[\s;:.,]|\[|$)"
+)
+_EXHAUSTED = re.compile(
+    r"Allocator \((\w+)\) ran out of memory trying to allocate " + _SIZE + r"(?: \(rounded to (\d+)\))?"
+    r"(?: ?requested by op ([^\s:]+))?"
+)
+_XLA_ASKED = re.compile(r"Out of memory while trying to allocate " + _SIZE)
+_REQUEST = re.compile(r"[Ff]ailed to allocate (?:request for )?[\d.]+\w* \((\d+) ?(?:B|bytes)\)")
+_ORDINAL = re.compile(r"device ordinal (\d+)")
+_CUDNN = re.compile(
+    r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR\w*)|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)"
+    r"|CUDNN failed to allocate|[Ff]ailed to allocate (?:the )?scratch|No algorithm worked"
+    r"|Failed to get convolution algorithm|CUSOLVER_STATUS_ALLOC_FAILED"
+)
+_COPY = re.compile(r"Dst tensor is not initialized|unable to allocate output tensor")
+_DRIVER = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory")
+_KERNEL = re.compile(r"failed to allocate memory\b")
+_NUMPY = re.compile(r"Unable to allocate " + _SIZE + r" for an array with shape \(([\d, ]*)\) and data type (\w+)")
+_HOST = re.compile(r"std::bad_alloc|MemoryError|Cannot allocate memory|cannot allocate memory")
+_ANY = re.compile(r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|ResourceExhaustedError|\bOOM\b|[Oo]ut of memory")
+
+# Where it happened.
+_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+_OLD_NODE = re.compile(r"^Node: '([^']+)'|Detected at node '?([^\s']+)'?", re.MULTILINE)
+_EAGER = re.compile(r"\[Op:(?!__)(\w+)\]")
+_FUNCTION = re.compile(r"\[Op:__(?:inference|forward|backward)")
+_WRAPPED = re.compile(r"function_node __wrapped__(\w+?)_device_")
+_DEVICE = re.compile(r"device:(\w+:\d+)")
+_FRAME = re.compile(r"\bin (fit|evaluate|predict|train_step|test_step|predict_step)\s*$", re.MULTILINE)
+_STATS = re.compile(r"^.*?\b(Limit|InUse|MaxInUse): +(\d+)\s*$", re.MULTILINE)
+
+# XLA's own list of what its buffers are.
+_BUFFER = re.compile(r"Buffer \d+:\s*\n(.*?)={5,}", re.DOTALL)
+_BUFFER_SIZE = re.compile(r"Size: " + _SIZE)
+_BUFFER_OP = re.compile(r'op_name="([^"]+)"')
+_BUFFER_SHAPE = re.compile(r"(?:Shape|Subshape): (\w+)\[([\d,]*)\]")
+_BUFFER_LABEL = re.compile(r"XLA Label: (\S+)")
+
+
+def parse_message(text: str) -> Failure | None:
+    """What the text of an error, or of a log around it, says about the memory it lacked; None if it is about no memory.
+
+    Args:
+        text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it.
+    """
+    for pattern, read in _READERS:
+        match = pattern.search(text)
+        if match:
+            return _completed(read(match, text), text, match.start())
+    return None
+
+
+def _tensor(match: re.Match[str], text: str) -> Failure:
+    shape = _dimensions(match[1])
+    dtype = _DTYPES.get(match[2], match[2])
+    return Failure(
+        TENSORFLOW, _line(match, text), shape=shape, dtype=dtype, bytes=_size(shape, dtype), allocator=match[4]
+    )
+
+
+def _exhausted(match: re.Match[str], text: str) -> Failure:
+    size = int(match[4]) if match[4] else _bytes(match[2], match[3])
+    return Failure(TENSORFLOW, _line(match, text), bytes=size, allocator=match[1], op=match[5])
+
+
+def _xla(match: re.Match[str], text: str) -> Failure:
+    exact = _REQUEST.search(text)
+    size = int(exact[1]) if exact else _bytes(match[1], match[2])
+    return Failure(XLA, _line(match, text), bytes=size, live=_buffers(text))
+
+
+def _request(match: re.Match[str], text: str) -> Failure:
+    ordinal = _ORDINAL.search(text, match.end())
+    source = DRIVER if _DRIVER.search(text) else TENSORFLOW
+    return Failure(source, _line(match, text), bytes=int(match[1]), device=f"GPU:{ordinal[1]}" if ordinal else None)
+
+
+def _copy(match: re.Match[str], text: str) -> Failure:
+    line = _line(match, text)
+    to = re.search(r" to \S*device:(\w+:\d+)", line)
+    return Failure(COPY, line, device=to[1] if to else None)
+
+
+def _numpy(match: re.Match[str], text: str) -> Failure:
+    shape = _dimensions(f"[{match[3]}]")
+    return Failure(
+        HOST, _line(match, text), shape=shape, dtype=match[4],
+        bytes=_size(shape, match[4]) or _bytes(match[1], match[2]), device="CPU:0",
+    )  # fmt: skip
+
+
+def _only(source: str) -> Callable[[re.Match[str], str], Failure]:
+    return lambda match, text: Failure(source, _line(match, text))
+
+
+_READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Failure]]] = [
+    (_TENSOR, _tensor),
+    (_CUDNN, _only(CUDNN)),
+    (_XLA_ASKED, _xla),
+    (_EXHAUSTED, _exhausted),
+    (_REQUEST, _request),
+    (_COPY, _copy),
+    (_NUMPY, _numpy),
+    (_DRIVER, _only(DRIVER)),
+    (_KERNEL, _only(TENSORFLOW)),
+    (_HOST, _only(HOST)),
+    (_ANY, _only(TENSORFLOW)),
+]
+
+
+def _completed(failure: Failure, text: str, position: int) -> Failure:
+    """`failure` with what the text around it says: the op, the device, the allocator's statistics."""
+    # With several errors in one text, the node that follows is this one's.
+    node = _NODE.search(text, position) or _NODE.search(text)
+    old = _OLD_NODE.search(text)
+    eager = _EAGER.search(text) or _WRAPPED.search(text)
+    op = failure.op or (node and node[1]) or (old and (old[1] or old[2])) or (eager and eager[1]) or None
+    device = _DEVICE.search(text, position) or _DEVICE.search(text)
+    number = re.match(r"GPU_(\d+)_", failure.allocator or "")
+    stats = {name: int(value) for name, value in _STATS.findall(text)}
+    return replace(
+        failure,
+        op=op,
+        device=failure.device or (device and device[1]) or (f"GPU:{number[1]}" if number else None),
+        phase=_phase(text, op, in_function=bool(node or old or _FUNCTION.search(text))),
+        in_use_bytes=stats.get("MaxInUse", stats.get("InUse")),
+        limit_bytes=stats.get("Limit"),
+    )
+
+
+def _phase(text: str, op: str | None, in_function: bool) -> str | None:
+    """Where in a run it happened, as far as the text tells."""
+    frames = set(_FRAME.findall(text))
+    if op and ("gradient_tape/" in op or re.search(r"(?:^|/)Assign\w*VariableOp", op)):
+        return "step"
+    for name, phase in (
+        ("test_step", "evaluate"), ("predict_step", "predict"), ("train_step", "step"),
+        ("evaluate", "evaluate"), ("predict", "predict"), ("fit", "step"),
+    ):  # fmt: skip
+        if name in frames:
+            return phase
+    return None if in_function or op is None or "Random" not in op else "build"
+
+
+def _buffers(text: str) -> tuple[Item, ...]:
+    items = []
+    for (block,) in (match.groups() for match in _BUFFER.finditer(text)):
+        size = _BUFFER_SIZE.search(block)
+        if size is None:
+            continue
+        bytes_ = _bytes(size[1], size[2])
+        op, shape, label = _BUFFER_OP.search(block), _BUFFER_SHAPE.search(block), _BUFFER_LABEL.search(block)
+        dtype = _xla_dtype(shape[1]) if shape else None
+        given = "Entry Parameter" in block
+        items.append(
+            Item(
+                layer="(step)",
+                name=op[1] if op else "",
+                category=Category.UNATTRIBUTED if given else Category.TEMPORARIES,
+                role="variable or input" if given else f"{label[1] if label else 'XLA'} output",
+                variable=None,
+                shape=_dimensions(f"[{shape[2]}]") if shape else None,
+                dtype=dtype,
+                requested_bytes=bytes_,
+                bytes=bytes_,
+            )
+        )
+    return tuple(sorted(items, key=lambda item: -item.bytes))
+
+
+def _line(match: re.Match[str], text: str) -> str:
+    """The line of `text` that `match` begins in, without TensorFlow's braces around it."""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.start())
+    line = text[start : end if end >= 0 else len(text)]
+    return re.sub(r"\{\{function_node [^}]*\}\} ?|\s*\[\[.*?\]\]|\s*\[Op:\w*\](?: name: ?)?", "", line).strip()
+
+
+def _dimensions(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in re.findall(r"\d+", text))
+
+
+def _bytes(number: str, unit: str) -> int:
+    # XLA's "M" and "MiB" are both binary.
+    return int(float(number)) if unit in ("bytes", "B") else parse_bytes(f"{number.rstrip('.')}{unit[0]}iB")
+
+
+def _size(shape: tuple[int, ...], dtype: str) -> int | None:
+    """Bytes of a tensor; None for a type without a fixed size."""
+    bits = re.fullmatch(r"u?(?:int|float)(\d+)(?:_\w+)?", dtype)
+    each = _BYTES_OF.get(dtype) or (int(bits[1]) // 8 if bits else None)
+    return None if each is None else math.prod(shape) * each
+
+
+def _xla_dtype(name: str) -> str:
+    number = re.fullmatch(r"([fsu])(\d+)", name)
+    if number is None:
+        return _XLA_DTYPES.get(name, name)
+    return {"f": "float", "s": "int", "u": "uint"}[number[1]] + number[2]

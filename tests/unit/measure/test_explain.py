@@ -1,0 +1,126 @@
+"""Out-of-memory errors explained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import memest
+from tensorboard_plugin_memest.measure.explain import explain, is_out_of_memory
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.explanation import Explanation
+from tests.samples import DENSE, KERNEL_BYTES, sample_estimate
+from tests.unit.measure.test_oom_message import EAGER, FIT, XLA_LIST
+
+LIMIT = 2**30 * 9
+
+UPDATE = (
+    "OOM when allocating tensor with shape[6019376,128] and type float on /job:localhost/replica:0/task:0/device:GPU:0 "
+    "by allocator GPU_0_bfc\n\t [[{{node adam/Mul_77}}]]"
+)
+
+
+def test_a_text_and_an_estimate_tell_whose_it_was_and_what_was_live():
+    estimate = sample_estimate(limit_bytes=LIMIT)
+    found = memest.explain_oom(UPDATE, estimate)
+    assert (found.layer, found.variable, found.category) == (DENSE, f"{DENSE}/kernel", Category.TEMPORARIES)
+    assert (found.bytes, found.phase, found.limit_bytes) == (KERNEL_BYTES, "step", LIMIT)
+    assert found.live == estimate.phases["step"].live_at_peak
+    assert found.live_is_predicted
+    assert found.predicted_peak_bytes == estimate.phases["step"].peak_bytes
+    assert found.expectation.startswith("The estimate had said 17.2")
+    assert "more than the limit of 9.00 GiB" in found.expectation
+    assert found.advice[0].startswith("Make sequential/dense/kernel smaller, for example with a GlobalAveragePooling")
+    assert any("jit_compile=True" in sentence for sentence in found.advice)
+    # The activations hold 0.2 % of it.
+    assert not any("batch_size" in sentence for sentence in found.advice)
+
+
+def test_what_is_printed_has_the_facts():
+    text = str(memest.explain_oom(UPDATE, sample_estimate(limit_bytes=LIMIT)))
+    assert text.splitlines()[0].startswith("TensorFlow's allocator ran out in a training step when asked for 2.87 GiB")
+    for fact in ("adam/Mul_77", "3,081,920,512 bytes", "float32[6019376, 128]", "GPU:0 GPU_0_bfc", "What to change:"):
+        assert fact in text
+
+
+def test_without_an_estimate_what_the_text_says_remains():
+    found = memest.explain_oom(FIT)
+    assert (found.layer, found.category, found.live, found.expectation) == (
+        "(optimizer)",
+        Category.TEMPORARIES,
+        (),
+        None,
+    )
+    assert found.advice
+
+
+def test_a_failure_while_building_is_about_the_initializer():
+    found = memest.explain_oom(EAGER, sample_estimate())
+    assert (found.phase, found.role) == ("build", "initializer temporary")
+    assert "initializer" in found.advice[0]
+
+
+def test_what_xla_lists_is_what_was_live():
+    found = memest.explain_oom(XLA_LIST, sample_estimate())
+    assert not found.live_is_predicted
+    assert [item.bytes for item in found.live] == [6 * 2**20, 384 * 2**10]
+    assert found.role == "buffers of the compiled step"
+
+
+def test_room_in_pieces_is_told():
+    found = explain(UPDATE, in_use_bytes=5 * 2**30, limit_bytes=LIMIT)
+    assert "not in one piece" in found.advice[0]
+    assert not any(
+        "in one piece" in sentence for sentence in explain(UPDATE, in_use_bytes=LIMIT, limit_bytes=LIMIT).advice
+    )
+
+
+def test_an_estimate_that_said_it_fits_is_not_hidden():
+    found = explain(UPDATE, sample_estimate(), limit_bytes=2**40)
+    assert "which fits into 1024.00 GiB. So something that it does not count came on top" in found.expectation
+
+
+def test_what_is_known_of_the_run_wins():
+    found = explain(UPDATE, sample_estimate(), phase="first_step", step=0, in_use_bytes=7)
+    assert (found.phase, found.step, found.in_use_bytes) == ("first_step", 0, 7)
+    assert "in the first step" in found.headline
+
+
+def test_the_error_behind_an_error_is_found_and_its_stack_tells_the_phase():
+    def build():
+        raise MemoryError("Unable to allocate 8.00 MiB for an array with shape (1024, 1024) and data type float64")
+
+    def make_layer():
+        try:
+            build()
+        except MemoryError as error:
+            raise RuntimeError("the layer cannot be made") from error
+
+    with pytest.raises(RuntimeError) as caught:
+        make_layer()
+    found = memest.explain_oom(caught.value, sample_estimate())
+    assert (found.source, found.bytes) == ("the host", 2**23)
+    # An estimate is of the device, so it says nothing here.
+    assert found.live == ()
+    assert is_out_of_memory(caught.value)
+    assert not is_out_of_memory(ValueError("no"))
+
+
+@pytest.mark.parametrize("text", [UPDATE, FIT, XLA_LIST])
+def test_written_down_and_read_back_it_is_the_same(text):
+    found = memest.explain_oom(text, sample_estimate())
+    assert Explanation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+@pytest.mark.parametrize("error", ["shapes do not match", ValueError("shapes do not match")])
+def test_other_errors_are_refused_with_what_was_given(error):
+    with pytest.raises(ValueError, match=r"no error about memory .*shapes do not match"):
+        memest.explain_oom(error)
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(TypeError, match=r"not 7 of type int"):
+        memest.explain_oom(7)
+    with pytest.raises(TypeError, match=r"what memest\.estimate returned"):
+        memest.explain_oom(UPDATE, estimate=9)

@@ -1,0 +1,144 @@
+"""Messages of TensorFlow, XLA, CUDA and Python about memory, as they are found in the wild."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorboard_plugin_memest.measure import oom_message
+from tensorboard_plugin_memest.measure.oom_message import parse_message
+from tensorboard_plugin_memest.memory.category import Category
+
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+
+# What fit raises on a CPU with TensorFlow 2.21, the stack shortened.
+FIT = f"""Graph execution error:
+
+Detected at node adam/AssignAddVariableOp_5 defined at (most recent call last):
+  File "train.py", line 11, in <module>
+
+  File "keras/src/backend/tensorflow/trainer.py", line 399, in fit
+
+  File "keras/src/backend/tensorflow/trainer.py", line 84, in train_step
+
+OOM when allocating tensor with shape[2000,500] and type float on {GPU.replace("GPU", "CPU")} by allocator cpu_bfc
+\t [[{{{{node adam/AssignAddVariableOp_5}}}}]]
+Hint: If you want to see a list of allocated tensors when OOM happens, add report_tensor_allocations_upon_oom.
+ [Op:__inference_multi_step_on_iterator_1154]"""
+
+EAGER = (
+    "{{function_node __wrapped__StatelessRandomUniformV2_device_/job:localhost/replica:0/task:0/device:CPU:0}} "
+    "OOM when allocating tensor with shape[2000,3] and type double on /job:localhost/replica:0/task:0/device:CPU:0 by allocator "
+    "bfc_cpu_allocator_for_gpu [Op:StatelessRandomUniformV2] name: "
+)
+
+TWO_ERRORS = f"""2 root error(s) found.
+  (0) Resource exhausted: OOM when allocating tensor with shape[32,7,7,8] and type half on {GPU} by allocator GPU_0_bfc
+\t [[{{{{node model/block5/conv1/Conv2D}}}}]]
+\t [[{{{{node loss}}}}]]
+  (1) Resource exhausted: OOM when allocating tensor with shape[1] and type float on {GPU} by allocator GPU_0_bfc
+\t [[{{{{node other}}}}]]"""
+
+STATS = """2026-01-01: W bfc_allocator.cc:479] Allocator (GPU_1_bfc) ran out of memory trying to allocate \
+27.93GiB (rounded to 29995136256)requested by op Adam/Square
+2026-01-01 21:52:08.3: I bfc_allocator.cc:647] Stats:
+Limit:                  7441717658
+InUse:                  6647456000
+MaxInUse:               6647456256
+NumAllocs:                       5
+"""
+
+XLA_LIST = """RESOURCE_EXHAUSTED: Out of memory while trying to allocate 6291456 bytes.
+BufferAssignment OOM Debugging.
+Peak buffers:
+\tBuffer 1:
+\t\tSize: 384.0KiB
+\t\tEntry Parameter Subshape: bf16[256,256,3]
+\t\t==========================
+
+\tBuffer 2:
+\t\tSize: 6.00MiB
+\t\tOperator: op_name="dense_1/MatMul" source_file="train.py" source_line=689
+\t\tXLA Label: fusion
+\t\tShape: f32[4096,128,3]
+\t\t==========================
+"""
+
+
+def facts(text, *names):
+    found = parse_message(text)
+    assert found is not None
+    return tuple(getattr(found, name) for name in names)
+
+
+def test_an_error_out_of_fit():
+    found = parse_message(FIT)
+    assert (found.source, found.op) == (oom_message.TENSORFLOW, "adam/AssignAddVariableOp_5")
+    assert (found.shape, found.dtype, found.bytes) == ((2000, 500), "float32", 4_000_000)
+    assert (found.device, found.allocator, found.phase) == ("CPU:0", "cpu_bfc", "step")
+    assert found.message.startswith("OOM when allocating tensor with shape[2000,500]")
+    assert "[[" not in found.message
+
+
+def test_an_op_that_ran_eagerly_while_a_weight_was_made():
+    assert facts(EAGER, "op", "shape", "dtype", "bytes", "phase") == (
+        "StatelessRandomUniformV2", (2000, 3), "float64", 48_000, "build",
+    )  # fmt: skip
+
+
+def test_of_several_errors_the_node_behind_the_first_one_s_sentence_counts():
+    assert facts(TWO_ERRORS, "op", "shape", "dtype", "bytes", "allocator") == (
+        "model/block5/conv1/Conv2D", (32, 7, 7, 8), "float16", 32 * 7 * 7 * 8 * 2, "GPU_0_bfc",
+    )  # fmt: skip
+
+
+def test_the_allocator_s_own_statistics_are_read_from_a_log():
+    assert facts(STATS, "op", "bytes", "device", "in_use_bytes", "limit_bytes") == (
+        "Adam/Square", 29995136256, "GPU:1", 6647456256, 7441717658,
+    )  # fmt: skip
+
+
+def test_xla_s_list_of_buffers_is_what_was_live_largest_first():
+    source, size, live = facts(XLA_LIST, "source", "bytes", "live")
+    assert (source, size) == (oom_message.XLA, 6291456)
+    assert [(item.name, item.shape, item.dtype, item.bytes) for item in live] == [
+        ("dense_1/MatMul", (4096, 128, 3), "float32", 6 * 2**20),
+        ("", (256, 256, 3), "bfloat16", 384 * 2**10),
+    ]
+    assert [item.category for item in live] == [Category.TEMPORARIES, Category.UNATTRIBUTED]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "size"),
+    [
+        ("Out of memory while trying to allocate 23.38MiB.\n\t [[{{node StatefulPartitionedCall}}]]", "XLA", 24515706),
+        ("Out of memory while trying to allocate 4294967296 bytes.", "XLA", 2**32),
+        ("OOM when allocating tensor of shape [3,3,64] and type int32", "TensorFlow's allocator", 2304),
+        ("failed to allocate 528.00M (553648128 bytes): CUDA_ERROR_OUT_OF_MEMORY", "the CUDA driver", 553648128),
+        ("Failed to allocate request for 1.00KiB (1024B) on device ordinal 3", "TensorFlow's allocator", 1024),
+        ("Unable to allocate 1.15 GiB for an array with shape (810, 1491) and data type uint8", "the host", 810 * 1491),
+        (f"Failed copying input tensor to {GPU}: Dst tensor is not initialized.", "the copy to the device", None),
+        ("could not create cudnn handle: CUDNN_STATUS_NOT_INITIALIZED", "cuDNN or another CUDA library", None),
+        ("failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED", "cuDNN or another CUDA library", None),
+        ("std::bad_alloc", "the host", None),
+        ("RESOURCE_EXHAUSTED: something new", "TensorFlow's allocator", None),
+    ],
+)  # fmt: skip
+def test_who_ran_out_and_when_asked_for_what(text, source, size):
+    assert facts(text, "source", "bytes") == (source, size)
+
+
+def test_cudnn_under_an_older_tensorflow():
+    text = (
+        "Node: 'gradient_tape/model/conv3d/Conv3D/Conv3DBackpropFilterV2'\nCUDNN failed to allocate the scratch space"
+    )
+    assert facts(text, "op", "phase") == ("gradient_tape/model/conv3d/Conv3D/Conv3DBackpropFilterV2", "step")
+
+
+def test_validation_inside_fit_is_evaluation():
+    text = FIT.replace("in train_step", "in test_step").replace("adam/AssignAddVariableOp_5", "sequential/dense/MatMul")
+    assert facts(text, "phase") == ("evaluate",)
+
+
+@pytest.mark.parametrize("text", ["", "shapes (3, 4) and (5,) do not match", "ROOM for more memory"])
+def test_other_errors_are_not_about_memory(text):
+    assert parse_message(text) is None

@@ -1,0 +1,72 @@
+"""Whose a failed allocation was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tensorboard_plugin_memest.measure.whose import OPTIMIZER, Whose, find_whose, is_update
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.estimate import LayerInfo
+from tests.samples import CONV, DENSE, KERNEL, sample_estimate
+
+VARIABLE = f"{DENSE}/kernel"
+
+
+def find(op, shape, phase="step", estimate=None):
+    return find_whose(op, shape, phase, estimate or sample_estimate())
+
+
+def test_what_the_estimate_has_alive_it_says_itself():
+    assert find("adam/Square_4", KERNEL) == Whose(DENSE, Category.TEMPORARIES, "update temporary", VARIABLE)
+    assert find("sequential/conv2d/Relu", (1, 1489, 255, 16)).category is Category.ACTIVATIONS
+
+
+def test_the_number_of_the_root_scope_depends_on_what_ran_before_and_says_nothing():
+    assert find("adam_3/Square_4", KERNEL).variable == VARIABLE
+    found = find("StatefulPartitionedCall/gradient_tape/sequential_2/dense/MatMul_1", KERNEL)
+    assert (found.layer, found.category) == (DENSE, Category.GRADIENTS)
+
+
+def test_an_update_that_is_not_alive_at_the_peak_is_told_by_the_only_weight_of_its_shape():
+    found = find("adam/AssignSubVariableOp_9", KERNEL)
+    assert found == Whose(DENSE, Category.TEMPORARIES, "update temporary", VARIABLE)
+    assert find("adam/AssignSubVariableOp_9", (5, 5)) == Whose(OPTIMIZER, Category.TEMPORARIES, "update temporary")
+
+
+def test_an_initializer_is_told_by_its_weight_s_shape():
+    found = find("StatelessRandomUniformV2", KERNEL, "build")
+    assert found == Whose(DENSE, Category.TEMPORARIES, "initializer temporary", VARIABLE)
+    assert find("StatelessRandomUniformV2", (7, 7), "build").layer is None
+
+
+def test_other_ops_are_told_by_the_layer_in_their_names():
+    assert find("sequential_1/conv2d_1/convolution", (9,)) == Whose(CONV, Category.ACTIVATIONS, "convolution output")
+    backward = find("gradient_tape/sequential_1/conv2d_1/ReluGrad_2", (9,))
+    assert backward == Whose(CONV, Category.TEMPORARIES, "ReluGrad output, backward")
+
+
+@pytest.mark.parametrize(("shape", "layer"), [((32, 7), "dense"), ((32, 9), "dense_1")])
+def test_of_two_layers_that_a_scope_may_mean_the_one_with_the_tensor_s_shape_is_taken(shape, layer):
+    infos = (LayerInfo("dense", "Dense", (32, 7), 8), LayerInfo("dense_1", "Dense", (32, 9), 8))
+    estimate = replace(sample_estimate(), layer_infos=infos)
+    assert find("sequential_1/dense_1/MatMul", shape, estimate=estimate).layer == layer
+
+
+def test_without_an_estimate_the_scopes_are_what_is_known():
+    found = find_whose("gradient_tape/unet/block_2/conv/ReluGrad", (1,), "step", None)
+    assert found == Whose("unet/block_2/conv", Category.TEMPORARIES, "ReluGrad output, backward")
+    assert find_whose("rmsprop/Square_4", (3,), None, None).layer == OPTIMIZER
+    assert find_whose(None, None, None, None) == Whose()
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("adam/Square", True), ("AdamW_2/Mul_1", True), ("AssignAddVariableOp_5", True), ("ScatterUpdate", True),
+        ("dense/MatMul", False), ("gradient_tape/adam/Mul", False), ("adamant/Mul", False), ("MatMul", False),
+    ],
+)  # fmt: skip
+def test_an_optimizer_s_ops_are_known_by_their_scope(op, expected):
+    assert is_update(op) is expected
