@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
@@ -109,11 +109,19 @@ class _Outline:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """One phase, or one of the steady steps, as events; the step itself begins at `step_begins`, if there is one."""
+    """One phase, or one of the steady steps, as events.
+
+    Attributes:
+        phase: its name; empty for what happens between phases.
+        events: what happens.
+        step_begins: where the step itself begins, if there is one.
+        renamed: buffers that go by other names from its beginning on.
+    """
 
     phase: str
     events: list[Event]
     step_begins: int | None = None
+    renamed: dict[Buffer, Buffer] = field(default_factory=dict)
 
 
 def _outline(run: Run, device: Device, order: Callable[[], Order]) -> _Outline:
@@ -121,6 +129,7 @@ def _outline(run: Run, device: Device, order: Callable[[], Order]) -> _Outline:
     store = VariableStore()
     peaks: dict[str, list[int]] = {}
     for stretch in _stretches(run, order, store):
+        memory.rename(stretch.renamed)
         peak = memory.peak_of(stretch.events)
         if stretch.phase:
             peaks.setdefault(stretch.phase, []).append(peak)
@@ -131,6 +140,7 @@ def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step
     """Plays a run up to the `step`-th stretch of `phase`, and that in full."""
     memory = Memory(BfcAllocator(device.pool))
     for stretch in _stretches(run, order, VariableStore()):
+        memory.rename(stretch.renamed)
         if stretch.phase == phase:
             if step == 0:
                 return memory.play(stretch.events, _spans(run, stretch))
@@ -145,9 +155,18 @@ def _stretches(run: Run, order: Callable[[], Order], store: VariableStore) -> It
     for variable in run.others:
         yield _Stretch("", _existing(variable, store))
     first = [*_births(run.slots, store), *run.program.constant_events()]
-    yield _Stretch("first_step", first + Execution(run.program, order(), store).run(), len(first))
+    before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
+    events = Execution(run.program, order(), store).run()
+    yield _Stretch("first_step", first + events, len(first))
     for _ in range(STEADY_STEPS):
-        yield _Stretch("step", Execution(run.program, order(), store).run(), 0)
+        if store.copied_on_read != copied_on_read:
+            before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
+            events = Execution(run.program, order(), store).run()
+            yield _Stretch("step", events, 0)
+        else:
+            # The same happens as in the step before; only where in memory the variables lie is another matter.
+            moved = {held: before[variable] for variable, held in store.buffers.items() if held is not before[variable]}
+            yield _Stretch("step", events, 0, moved)
 
 
 def _orders(graph: StepGraph, device: Device) -> tuple[list[Callable[[], Order]], list[Callable[[], Order]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
@@ -54,6 +54,11 @@ class Memory:
     def in_use(self) -> int:
         """Bytes in use now."""
         return self._allocator.in_use
+
+    def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        """What the keys of `renamed` hold, their values hold from now on, where it is and as it is."""
+        moved = {new: self._held.pop(old) for old, new in renamed.items()}
+        self._held.update(moved)
 
     def peak_of(self, events: Sequence[Event]) -> int:
         """Plays `events` and returns the peak in bytes only."""

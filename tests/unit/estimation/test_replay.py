@@ -94,3 +94,14 @@ def test_the_pool_holds_what_every_phase_before_needed():
     large = Buffer(3000 * KIB)
     assert memory.play([made(large, "a"), freed(large, "b")]).pool_bytes == 4096 * KIB
     assert memory.play([made(A, "c")]).pool_bytes == 4096 * KIB
+
+
+def test_what_is_renamed_stays_where_it_is():
+    memory = Memory(BfcAllocator())
+    memory.play([made(A, "a"), made(B, "b")])
+    memory.rename({A: B, B: A})  # each goes by the other's name
+    played = memory.play([freed(B, "c")])
+    assert memory.in_use == 512
+    memory.play([made(C, "c")])
+    assert {item.name for item in memory.play([]).live_at_peak} == {"b", "c"}
+    assert played.peak_bytes == 1024 + 512

@@ -1,0 +1,62 @@
+"""Phases of a run: what is known from one step to the next is not worked out again, and comes out the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimation.device import Device
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, Buffer, Event
+from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
+from tensorboard_plugin_memest.estimation.order import InlineOrder
+from tensorboard_plugin_memest.estimation.phases import Run, phases_of
+from tensorboard_plugin_memest.estimation.replay import Memory
+from tensorboard_plugin_memest.estimation.tag import variable_tag
+from tests.unit.estimation.graphs import graph, node, program, variable
+
+W, V = variable("w", 700), variable("v", 300)
+
+
+def _moving():
+    """A step whose variables take over their new values' memory, of sizes that leave holes, or copy while read."""
+    return graph(
+        node("w", "VarHandleOp"),
+        node("v", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["w"], 700),
+        node("other", "ReadVariableOp", ["v"], 300),
+        node("wide", "MatMul", ["read"], 9000),
+        node("new", "MatMul", ["wide"], 700),
+        node("set", "AssignVariableOp", ["w", "new"]),
+        node("small", "MatMul", ["wide", "other"], 300),
+        node("sub", "AssignSubVariableOp", ["v", "small"]),
+        node("late", "MatMul", ["other", "^sub"], 40),
+        variables={"w": W, "v": V},
+    )
+
+
+def _scattered():
+    """A step that makes every later read of its variable a copy."""
+    return graph(
+        node("w", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["w"], 700),
+        node("rows", "MatMul", ["read"], 10),
+        node("add", "ResourceScatterAdd", ["w", "rows"]),
+        variables={"w": W},
+    )
+
+
+@pytest.mark.parametrize("made", [_moving(), _scattered()], ids=["moving", "scattered"])
+def test_steps_are_as_if_each_ran_anew(made):
+    device = Device("GPU", "growth", None, 1)
+    variables = list(made.variable_of.values())
+    memory, store = Memory(BfcAllocator()), VariableStore()
+    for one in variables:
+        store.buffers[one] = Buffer(one.bytes, references=1, is_resident=True)
+        memory.peak_of([Event(ALLOCATE, store.buffers[one], one.name, variable_tag(one))])
+    anew = [memory.peak_of(Execution(program(made), InlineOrder(), store).run()) for _ in range(4)]
+
+    phases, resident = phases_of(Run(None, [], variables, program(made), ["forward"] * len(made.nodes)), device)
+    assert phases["first_step"].peak_bytes == anew[0]
+    assert phases["step"].peak_bytes == sorted(anew[1:])[-1]
+    assert {anew[1], anew[2], anew[3]} <= set(range(phases["step"].peak_range[0], phases["step"].peak_range[1] + 1))
+    assert resident == sum(-(-one.bytes // 256) * 256 for one in variables)
