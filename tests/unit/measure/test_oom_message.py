@@ -25,10 +25,11 @@ OOM when allocating tensor with shape[2000,500] and type float on {GPU.replace("
 Hint: If you want to see a list of allocated tensors when OOM happens, add report_tensor_allocations_upon_oom.
  [Op:__inference_multi_step_on_iterator_1154]"""
 
+CPU = GPU.replace("GPU", "CPU")
+
 EAGER = (
-    "{{function_node __wrapped__StatelessRandomUniformV2_device_/job:localhost/replica:0/task:0/device:CPU:0}} "
-    "OOM when allocating tensor with shape[2000,3] and type double on /job:localhost/replica:0/task:0/device:CPU:0 by allocator "
-    "bfc_cpu_allocator_for_gpu [Op:StatelessRandomUniformV2] name: "
+    f"{{{{function_node __wrapped__StatelessRandomUniformV2_device_{CPU}}}}} OOM when allocating tensor with "
+    f"shape[2000,3] and type double on {CPU} by allocator bfc_cpu_allocator_for_gpu [Op:StatelessRandomUniformV2] name: "
 )
 
 TWO_ERRORS = f"""2 root error(s) found.
