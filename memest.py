@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest import Estimate as Estimate
     from tensorboard_plugin_memest import Explanation as Explanation
     from tensorboard_plugin_memest import MemoryCallback as MemoryCallback
+    from tensorboard_plugin_memest import Rehearsal as Rehearsal
     from tensorboard_plugin_memest import Verdict as Verdict
     from tensorboard_plugin_memest import estimate as estimate
     from tensorboard_plugin_memest import explain_oom as explain_oom
     from tensorboard_plugin_memest import log_model as log_model
     from tensorboard_plugin_memest import log_profile as log_profile
+    from tensorboard_plugin_memest import rehearse as rehearse
     from tensorboard_plugin_memest import use_gpu_allocator_on_cpu as use_gpu_allocator_on_cpu
 
 

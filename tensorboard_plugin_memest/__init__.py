@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.measure.cpu_allocator import use_gpu_allocator_on_cpu
     from tensorboard_plugin_memest.measure.explain import explain_oom
     from tensorboard_plugin_memest.measure.profile_files import log_profile
+    from tensorboard_plugin_memest.measure.rehearse import rehearse
     from tensorboard_plugin_memest.memory.estimate import Estimate
     from tensorboard_plugin_memest.memory.explanation import Explanation
+    from tensorboard_plugin_memest.memory.rehearsal import Rehearsal
     from tensorboard_plugin_memest.memory.verdict import Verdict
 
 _HOMES = {
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "Explanation": "tensorboard_plugin_memest.memory.explanation",
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
+    "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
+    "rehearse": "tensorboard_plugin_memest.measure.rehearse",
     "use_gpu_allocator_on_cpu": "tensorboard_plugin_memest.measure.cpu_allocator",
 }
 
@@ -36,11 +40,13 @@ __all__ = [
     "Estimate",
     "Explanation",
     "MemoryCallback",
+    "Rehearsal",
     "Verdict",
     "estimate",
     "explain_oom",
     "log_model",
     "log_profile",
+    "rehearse",
     "use_gpu_allocator_on_cpu",
 ]
 

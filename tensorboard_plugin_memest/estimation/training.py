@@ -183,7 +183,7 @@ def _training(
     batch_size, assumed = batch_size_of(model, given.batch_size, given.inputs)
     notes += assumed
     x = input_specs(model, batch_size, given.inputs)
-    y, assumed = _targets(model, x, batch_size, given)
+    y, assumed = targets_of(model, x, batch_size, given)
     trace = trace_step(model, Batch(x, y))
     births, others = _births(creations, trace)
     if others:
@@ -256,7 +256,7 @@ def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
     )
 
 
-def _targets(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple[Any, list[str]]:
+def targets_of(model: keras.Model, x: Any, batch_size: int, given: Given) -> tuple[Any, list[str]]:
     if given.targets is not None:
         return given_target_specs(given.targets, batch_size), []
     loss = getattr(model, "loss", None)

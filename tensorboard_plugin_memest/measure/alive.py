@@ -23,6 +23,7 @@ from tensorboard_plugin_memest.memory.timeline import Span
 
 BEFORE = "allocated before the profile"
 LOST = "not told apart, because the profile lacks events"
+COPY = "variable copy"
 BEFORE_LAYER = "(before the profile)"
 
 _SHAPE = re.compile(r"\[(\d+(?:,\d+)*)?\]")
@@ -221,7 +222,7 @@ class _Judge:
         if events.texts[events.region[start]] == "temp":
             # Assign ops allocate a variable's new buffer as a temporary one.
             if kind.startswith("Assign"):
-                return Category.TEMPORARIES, "variable copy"
+                return Category.TEMPORARIES, COPY
             return Category.WORKSPACE, f"{kind} scratch" if kind else "scratch"
         if events.texts[events.thread[start]].startswith("tf_data") or kind == "IteratorGetNext":
             return Category.INPUTS, output

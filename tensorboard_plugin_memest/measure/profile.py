@@ -42,9 +42,31 @@ def read_profile(path: str | os.PathLike[str], estimate: Estimate | None = None)
         ImportError: this TensorFlow does not bring the schema of profiles.
         OSError, tf.errors.OpError: the file cannot be opened.
     """
-    profile = read_xplane(path)
+    return measured_profiles(read_xplane(path), estimate)
+
+
+def measured_profiles(profile: Profile, estimate: Estimate | None = None) -> list[MeasuredProfile]:
+    """The same of a file that was decoded already."""
     steps = find_steps(profile)
     return [_measured(profile, events, steps, _variables(estimate, events.allocator)) for events in profile.memory]
+
+
+def alive_at_end(profile: Profile, estimate: Estimate | None = None) -> tuple[Item, ...]:
+    """What was alive in the CPU's memory when it last gave out any, largest first.
+
+    Where a training ran out of memory, that is just before it did: afterwards memory is only given back.
+    """
+    chosen = [events for events in profile.memory if "cpu" in events.allocator]
+    if not chosen:
+        return ()
+    events = max(chosen, key=len)
+    allocations = np.flatnonzero(events.allocates)
+    if not len(allocations):
+        return ()
+    variables = match_before(_variables(estimate, events.allocator), _before_bytes(events))
+    shapes = {item.shape for item in variables if item.category is Category.WEIGHTS}
+    position, steps = int(allocations[-1]), find_steps(profile)
+    return alive_at(position, events, find_lives(events), steps, profile.backward_ns, variables, shapes)
 
 
 def find_steps(profile: Profile) -> list[Span]:
@@ -90,8 +112,7 @@ def _measured(
     profile: Profile, events: MemoryEvents, steps: Sequence[Span], variables: Sequence[Item]
 ) -> MeasuredProfile:
     lives = find_lives(events)
-    first = int(events.bytes[0])
-    before_bytes = int(events.in_use[0]) + (-first if events.allocates[0] else first)
+    before_bytes = _before_bytes(events)
     matched = match_before(variables, before_bytes)
     before = with_rest(matched, before_bytes)
     peak = int(np.argmax(events.in_use))
@@ -110,6 +131,12 @@ def _measured(
         timeline=_timeline(events, lives, steps),
         live_at_peak=live_at_peak,
     )
+
+
+def _before_bytes(events: MemoryEvents) -> int:
+    """What was in use when the profile started."""
+    first = int(events.bytes[0])
+    return int(events.in_use[0]) + (-first if events.allocates[0] else first)
 
 
 def _timeline(events: MemoryEvents, lives: Lives, steps: Sequence[Span]) -> Timeline:

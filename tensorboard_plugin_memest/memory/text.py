@@ -23,7 +23,7 @@ MOST_LAYERS = 15
 # A category below this share of the peak is told under "other".
 WORTH_A_COLUMN = 0.005
 
-_PHASES = {"build": "build", "first_step": "first step", "step": "step"}
+PHASES = {"build": "build", "first_step": "first step", "step": "step"}
 
 
 def as_text(estimate: Estimate) -> str:
@@ -63,7 +63,7 @@ def _phases(estimate: Estimate) -> Table:
     for phase in estimate.phases.values():
         low, high = (format_bytes(end) for end in phase.peak_range)
         spread = f"{low} to {high}" if low != high else ""
-        table.add_row(_PHASES.get(phase.name, phase.name), format_bytes(phase.peak_bytes), spread, phase.peak_op)
+        table.add_row(PHASES.get(phase.name, phase.name), format_bytes(phase.peak_bytes), spread, phase.peak_op)
     return table
 
 

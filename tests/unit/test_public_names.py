@@ -12,11 +12,13 @@ HOMES = {
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "Explanation": "tensorboard_plugin_memest.memory.explanation",
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
+    "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
+    "rehearse": "tensorboard_plugin_memest.measure.rehearse",
     "use_gpu_allocator_on_cpu": "tensorboard_plugin_memest.measure.cpu_allocator",
 }
 

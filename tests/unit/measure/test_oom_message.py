@@ -29,7 +29,7 @@ CPU = GPU.replace("GPU", "CPU")
 
 EAGER = (
     f"{{{{function_node __wrapped__StatelessRandomUniformV2_device_{CPU}}}}} OOM when allocating tensor with "
-    f"shape[2000,3] and type double on {CPU} by allocator bfc_cpu_allocator_for_gpu [Op:StatelessRandomUniformV2] name: "
+    f"shape[2000,3] and type double on {CPU} by allocator bfc_cpu [Op:StatelessRandomUniformV2] name: "
 )
 
 TWO_ERRORS = f"""2 root error(s) found.

@@ -1,0 +1,58 @@
+"""A rehearsal as text: what was measured beside what had been predicted."""
+
+from __future__ import annotations
+
+import io
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tensorboard_plugin_memest.memory.rehearsal import Rehearsal
+from tensorboard_plugin_memest.memory.text import PHASES, WIDTH
+from tensorboard_plugin_memest.memory.units import format_bytes
+
+
+def as_text(rehearsal: Rehearsal) -> str:
+    """Outcome, phases, the explanation if it died, and notes; no colours."""
+    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
+    console.print(headline(rehearsal), markup=False)
+    console.print(phase_table(rehearsal))
+    if rehearsal.explanation is not None:
+        console.print(str(rehearsal.explanation), markup=False)
+        console.print()
+    for note in rehearsal.notes:
+        console.print(f"- {note}", markup=False)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def headline(rehearsal: Rehearsal) -> str:
+    """Whether it got through, in one sentence."""
+    within = "" if rehearsal.limit_bytes is None else f" within {format_bytes(rehearsal.limit_bytes)}"
+    steps = sum(phase.steps for phase in rehearsal.phases.values())
+    if rehearsal.completed:
+        peak = rehearsal.peak_bytes
+        most = "" if peak is None else f"; the most in use was {format_bytes(peak)} ({peak:,} bytes)"
+        return f"The rehearsal completed {steps} step{'' if steps == 1 else 's'}{within}{most}."
+    last = next((phase for phase in rehearsal.phases.values() if not phase.completed), None)
+    where = {"build": "while the model was built", "first_step": "in the first step", "step": f"in step {steps}"}
+    return f"The rehearsal died {where[last.name] if last else 'before anything was measured'}{within}."
+
+
+def phase_table(rehearsal: Rehearsal) -> Table:
+    """A row for each phase: measured, predicted, what stayed."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("Phase", "Measured peak", "Predicted", "In use after", ""):
+        table.add_column(name, justify="left" if name in ("Phase", "") else "right")
+    for phase in rehearsal.phases.values():
+        predicted = rehearsal.estimate.phases.get(phase.name) if rehearsal.estimate else None
+        table.add_row(
+            PHASES.get(phase.name, phase.name),
+            format_bytes(phase.peak_bytes),
+            format_bytes(predicted.peak_bytes) if predicted else "",
+            format_bytes(phase.current_bytes),
+            "" if phase.completed else "died here",
+        )
+    return table
