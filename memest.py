@@ -29,3 +29,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+if __name__ == "__main__":
+    from tensorboard_plugin_memest.cli import main
+
+    raise SystemExit(main())

@@ -43,12 +43,14 @@ class Play:
 
     Attributes:
         steps: how many steps got through.
+        is_over: whether the end was told.
         estimate: of the training; set it when it is known.
     """
 
     def __init__(self, place: str) -> None:
         self._place = place
         self.steps = 0
+        self.is_over = False
         self.estimate: Estimate | None = None
         self._phase = "build"
         self._phases: dict[str, MeasuredPhase] = {}
@@ -56,12 +58,17 @@ class Play:
         self._profiles = False
         self._marker: Any = None
 
-    def begin(self) -> None:
-        """What follows is building."""
+    def begin(self, reset: bool = True) -> None:
+        """What follows is building.
+
+        Args:
+            reset: whether the peak so far is forgotten. Not where TensorFlow has not begun, for it would begin.
+        """
         tf.profiler.experimental.start(self._place)
         self._profiles = True
         self._mark("build")
-        tf.config.experimental.reset_memory_stats(_DEVICE)
+        if reset:
+            tf.config.experimental.reset_memory_stats(_DEVICE)
 
     def built(self) -> None:
         """Building is over; what follows, until the first step begins, is nobody's."""
@@ -102,6 +109,7 @@ class Play:
 
     def died(self, error: BaseException) -> bool:
         """`error` ended the training. True if it is about memory."""
+        self.is_over = True
         # What it died of goes first; the rest may not be reached.
         explanation = self._explain(error, ())
         if explanation is None:
@@ -120,6 +128,7 @@ class Play:
 
     def completed(self) -> None:
         """All that was to be played got through."""
+        self.is_over = True
         self.end_profile()
         self.tell(completed=True)
 

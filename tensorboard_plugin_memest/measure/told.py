@@ -72,10 +72,10 @@ def read_told(place: str, returncode: int, output: str, limit_bytes: int | None)
     told = _load(os.path.join(place, FILE))
     if told.get("refused"):
         raise HostTooSmallError(told["refused"])
-    if told.get("failed"):
+    if told.get("failed_with"):
         raise RehearsalError(
-            f"The training that was rehearsed failed, and not for lack of memory: {told['failed_with']}\n\nIn the "
-            f"process that rehearsed it:\n{told['failed']}"
+            f"The training that was rehearsed failed, and not for lack of memory: {told['failed_with']}"
+            + (f"\n\nIn the process that rehearsed it:\n{told['failed']}" if told["failed"] else "")
         )
     explanation = Explanation.from_dict(told["explanation"]) if told.get("explanation") else None
     completed = bool(told.get("completed"))

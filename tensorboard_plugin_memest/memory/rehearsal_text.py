@@ -16,16 +16,22 @@ from tensorboard_plugin_memest.memory.units import format_bytes
 def as_text(rehearsal: Rehearsal) -> str:
     """Outcome, phases, the explanation if it died, and notes; no colours."""
     console = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
-    console.print(headline(rehearsal), markup=False)
-    console.print(phase_table(rehearsal))
-    if rehearsal.explanation is not None:
-        console.print(str(rehearsal.explanation), markup=False)
-        console.print()
-    for note in rehearsal.notes:
-        console.print(f"- {note}", markup=False)
+    print_rehearsal(rehearsal, console)
     file = console.file
     assert isinstance(file, io.StringIO)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
+    """The same, in colours where the console has any."""
+    colour = "green" if rehearsal.completed else "red"
+    console.print(headline(rehearsal), style=f"bold {colour}", markup=False, soft_wrap=True)
+    console.print(phase_table(rehearsal))
+    if rehearsal.explanation is not None:
+        console.print(str(rehearsal.explanation), markup=False, soft_wrap=True)
+        console.print()
+    for note in rehearsal.notes:
+        console.print(f"- {note}", style="dim", markup=False)
 
 
 def headline(rehearsal: Rehearsal) -> str:

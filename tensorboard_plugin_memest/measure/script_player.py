@@ -1,0 +1,134 @@
+"""The process that rehearses somebody's script, as it is: started with the GPU's allocator on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+
+from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.measure.cpu_allocator import bfc_limit
+from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
+from tensorboard_plugin_memest.measure.host import available_bytes, resident_bytes
+from tensorboard_plugin_memest.measure.host_room import OVERHEAD_BYTES, too_little_room
+from tensorboard_plugin_memest.measure.play import Play, PlayCallback
+from tensorboard_plugin_memest.measure.player import set_up
+
+_NO_FIT = "The script called no fit(), so its steps could not be told apart: all that it did counts as building."
+
+
+class _EnoughError(BaseException):
+    """Ends the script: it was played as far as it was to be. No Exception, so that the script does not catch it."""
+
+
+def main(place: str, script: str, max_steps: int, arguments: Sequence[str]) -> None:
+    """Runs `script` until it has trained `max_steps` steps, and tells in the directory `place` how it went.
+
+    Args:
+        place: an existing directory.
+        script: path of the script.
+        max_steps: after so many steps the script is ended.
+        arguments: the script's own.
+    """
+    play = Play(place)
+    set_up()
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    play.begin(reset=False)  # resetting would make TensorFlow's devices, which the script may want to configure
+    try:
+        with _fit_is_counted(play, max_steps):
+            runpy.run_path(script, run_name="__main__")
+        _end(play)
+    except _EnoughError:
+        pass
+    except SystemExit as error:
+        if error.code in (None, 0):
+            _end(play)
+        elif not play.is_over:
+            play.tell(failed="", failed_with=f"the script ended with exit status {error.code!r}.")
+    except BaseException as error:
+        if not play.is_over:
+            play.died(error)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _end(play: Play) -> None:
+    """The script ended by itself."""
+    if not play.is_over:
+        if not play.steps:
+            play.note(_NO_FIT)
+            play.built()
+        play.completed()
+
+
+class _ScriptCallback(PlayCallback):
+    """Tells a Play of the steps of a script's `fit`, with an estimate for them, and ends the script after enough."""
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """The model is there: estimates it."""
+        if self._play.estimate is not None or self._play.steps:
+            return
+        self._play.built()
+        batch_size = batch_size_of_fit()
+        try:
+            self._play.estimate = estimate(self.model, batch_size=batch_size)
+        except Exception as error:
+            self._play.note(f"There is no estimate beside it: {type(error).__name__}: {error}")
+        # What was built already has its memory, so it is still to be had, in a way.
+        left, held = available_bytes(), resident_bytes()
+        room = left + max(0, held - OVERHEAD_BYTES) if left is not None and held is not None else left
+        refused = too_little_room(self._play.estimate, bfc_limit(), room)
+        if refused:
+            self._play.tell(refused=refused)
+            raise _EnoughError
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """The step is over."""
+        super().on_train_batch_end(batch, logs)
+        if self._play.steps >= self._most_steps:
+            self._play.completed()
+            raise _EnoughError
+
+
+@contextlib.contextmanager
+def _fit_is_counted(play: Play, max_steps: int) -> Iterator[None]:
+    """While it lasts, every `fit` has a callback more.
+
+    Keras has no place where a callback could be registered for all models, so its `fit` is wrapped, in this process,
+    which exists for nothing else.
+    """
+    fit = keras.Model.fit
+    signature = inspect.signature(fit)
+
+    @functools.wraps(fit)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        callbacks = bound.arguments.get("callbacks")
+        counting = _ScriptCallback(play, max_steps)
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks.append(counting)
+        else:
+            bound.arguments["callbacks"] = [counting, *(keras.tree.flatten(callbacks) if callbacks else [])]
+        try:
+            return fit(*bound.args, **bound.kwargs)
+        except Exception as error:
+            # The script may catch it, but the rehearsal is over here.
+            if not play.is_over:
+                play.died(error)
+            raise
+
+    keras.Model.fit = counted
+    try:
+        yield
+    finally:
+        keras.Model.fit = fit

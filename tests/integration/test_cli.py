@@ -1,0 +1,61 @@
+"""`python -m memest`, as it is typed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tensorboard_plugin_memest import cli
+
+# It configures TensorFlow, which has to be possible still.
+SCRIPT = """
+    import sys
+    import keras, numpy as np, tensorflow as tf
+    from beside import UNITS
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    model = keras.Sequential([keras.Input((1000,)), keras.layers.Dense(UNITS), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    print("trains", sys.argv[1:])
+    model.fit(np.zeros((64, 1000), "float32"), np.zeros((64, 1)), batch_size=16, epochs=100, verbose=0)
+    print("trained")
+"""
+
+
+def memest(*arguments):
+    command = [sys.executable, "-m", "memest", "rehearse", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+
+
+@pytest.fixture
+def script(tmp_path):
+    (tmp_path / "beside.py").write_text("UNITS = 1500")
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(SCRIPT))
+    return str(path)
+
+
+def test_a_script_is_ended_after_the_steps_that_were_asked_for(script):
+    ran = memest(script, "--max-steps", "3", "--", "--flag", "--", "7")
+    assert ran.returncode == cli.COMPLETED, ran.stderr
+    assert "trains ['--flag', '--', '7']" in ran.stdout
+    assert "trained" not in ran.stdout.replace("trains", "")
+    assert "The rehearsal completed 3 steps; the most in use was" in ran.stdout
+    rows = [line.split()[0] for line in ran.stdout.splitlines() if "MiB" in line][1:]
+    assert rows == ["build", "first", "step"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["rehearse", "nowhere.py"], "There is no script 'nowhere.py'"),
+        (["rehearse", __file__, "--memory-limit", "9.29"], "'9.29' is not a memory size"),
+        (["rehearse", __file__, "--max-steps", "0"], "at least 1, not 0"),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_told(arguments, told, capsys):
+    assert cli.main(arguments) == cli.REFUSED
+    assert told in capsys.readouterr().err.replace("\n", " ")
