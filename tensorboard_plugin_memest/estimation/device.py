@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 from tensorflow.python.client import device_lib
+from tensorflow.python.framework import test_util
 
 from tensorboard_plugin_memest.estimation.allocator import GROWTH, PREALLOCATED
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -24,12 +25,16 @@ class Device:
         pool: `"growth"` or `"preallocated"`.
         limit_bytes: what its allocator may use; None when unknown.
         threads: inter-op threads that run its ops.
+        intra_threads: threads that share one op's work.
+        onednn: whether the CPU's kernels are oneDNN's where TensorFlow has both.
     """
 
     kind: str
     pool: str
     limit_bytes: int | None
     threads: int
+    intra_threads: int
+    onednn: bool
 
 
 def training_device(kind: str | None = None) -> Device:
@@ -46,9 +51,11 @@ def training_device(kind: str | None = None) -> Device:
     gpus = tf.config.list_physical_devices("GPU")
     chosen = kind.upper() if kind else (GPU if gpus else CPU)
     if chosen == CPU:
-        return Device(CPU, GROWTH, _cpu_limit(), _threads())
+        return Device(CPU, GROWTH, _cpu_limit(), _threads(), _intra_threads(), _onednn())
     grows = bool(gpus) and tf.config.experimental.get_memory_growth(gpus[0])
-    return Device(GPU, GROWTH if grows else PREALLOCATED, _gpu_limit() if gpus else None, 1)
+    return Device(
+        GPU, GROWTH if grows else PREALLOCATED, _gpu_limit() if gpus else None, 1, _intra_threads(), _onednn()
+    )
 
 
 def _cpu_limit() -> int | None:
@@ -64,7 +71,21 @@ def _cpu_limit() -> int | None:
 def _threads() -> int:
     # 0 leaves the number to TensorFlow, which takes one for each core it may use.
     chosen: int = tf.config.threading.get_inter_op_parallelism_threads()
-    return chosen or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else chosen or os.cpu_count() or 1
+    return chosen or _cores()
+
+
+def _intra_threads() -> int:
+    chosen: int = tf.config.threading.get_intra_op_parallelism_threads()
+    return chosen or _cores()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _onednn() -> bool:
+    # Follows TF_ENABLE_ONEDNN_OPTS; where that is unset, it depends on the build and on what the processor can.
+    return bool(test_util.IsMklEnabled())
 
 
 def _gpu_limit() -> int | None:

@@ -19,11 +19,13 @@ class Buffer:
         bytes: bytes asked for.
         references: how many still need it: readers, and the variable whose value it is.
         is_resident: whether it is a variable's value or a constant, which stays between steps.
+        is_scratch: whether it is a kernel's workspace, gone when the kernel ends.
     """
 
     bytes: int
     references: int = 0
     is_resident: bool = False
+    is_scratch: bool = False
 
 
 class TensorList(Buffer):

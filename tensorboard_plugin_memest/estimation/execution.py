@@ -6,7 +6,7 @@ categories.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,8 +15,9 @@ from tensorboard_plugin_memest.estimation.graph import CONDITIONALS, LOOPS, Node
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
 from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
-from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag, workspace_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
 
 _UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
@@ -57,6 +58,7 @@ class Program:
         constants: the buffers of the graph's constants, by node, which outlive the step.
         called: for a node that calls functions, their programs: a loop's body; the branches of a conditional.
         counts: for a loop, how often it runs.
+        workspaces: what the kernels of some nodes allocate for themselves while they run.
     """
 
     graph: StepGraph
@@ -64,6 +66,7 @@ class Program:
     constants: dict[int, Buffer] = field(default_factory=dict)
     called: dict[int, list[Program]] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
+    workspaces: Mapping[int, Workspace] = field(default_factory=dict)
 
     @cached_property
     def plan(self) -> Plan:
@@ -120,6 +123,7 @@ class Execution:
         self._pending = list(self._plan.waits_for)
         self._values: dict[tuple[int, int], Buffer | None] = {}
         self._dropped: dict[int, tuple[Buffer | None, ...]] = {}
+        self._scratch: dict[int, list[Buffer]] = {}
         self._finished = 0
         self.events: list[Event] = [] if events is None else events
 
@@ -168,7 +172,12 @@ class Execution:
             return
         else:
             self._assign(index, node, inputs)
+            workspace = self._program.workspaces.get(index)
+            if workspace:
+                self._scratch[index] = self._borrow(index, workspace.before)
             outputs = self._outputs(index, node, inputs)
+            if workspace:
+                self._scratch[index] += self._borrow(index, workspace.after)
         for output, buffer in enumerate(outputs):
             if buffer is not None:
                 # Held by the running kernel until its readers are known.
@@ -182,6 +191,8 @@ class Execution:
             The nodes that wait for nothing any more, in the order in which they became ready.
         """
         node = self._graph.nodes[index]
+        for scratch in self._scratch.pop(index, ()):
+            self._free(scratch, index)
         for output in range(len(node.outputs)):
             buffer = self._values.get((index, output))
             if buffer is not None:
@@ -316,6 +327,14 @@ class Execution:
         buffer = Buffer(size)
         self._emit(ALLOCATE, buffer, index, self._program.tags[index][number])
         return buffer
+
+    def _borrow(self, index: int, sizes: Sequence[int]) -> list[Buffer]:
+        """Gives the kernel of a node buffers that it frees when it ends."""
+        tag = workspace_tag(self._program.tags[index][0])
+        buffers = [Buffer(size, is_scratch=True) for size in sizes]
+        for buffer in buffers:
+            self._emit(ALLOCATE, buffer, index, tag)
+        return buffers
 
     def _emit(self, kind: str, buffer: Buffer, index: int, tag: Tag | None = None) -> None:
         name = self._graph.nodes[index].name

@@ -118,7 +118,7 @@ def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Esti
     trace = training.trace
     graph = optimized_graph(trace.graph, trace.handles, device.kind, training.batch_size)
     attribution = Attribution(graph, trace.owners)
-    program, program_notes = program_of(attribution)
+    program, program_notes = program_of(attribution, device)
     born = {birth.variable for birth in [*(training.built or []), *training.slots]}
     run = Run(
         built=training.built,

@@ -83,13 +83,13 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             continue
         moments.sort()
         _, number, step = moments[math.ceil(TYPICAL * len(moments)) - 1]
-        played = _play(run, device, likely[number], name, step)
+        played, without_scratch = _play(run, device, likely[number], name, step)
         peaks = [peak for outline in outlines for peak in outline.peaks[name]]
         phases[name] = Phase(
             name=name,
             peak_bytes=played.peak_bytes,
             requested_peak_bytes=played.requested_peak_bytes,
-            peak_without_scratch_bytes=played.peak_bytes,
+            peak_without_scratch_bytes=without_scratch,
             peak_range=(min(peaks), max(peaks)),
             peak_op=played.peak_op,
             live_at_peak=played.live_at_peak,
@@ -136,14 +136,17 @@ def _outline(run: Run, device: Device, order: Callable[[], Order]) -> _Outline:
     return _Outline(peaks, resident_bytes(list(store.buffers.values())))
 
 
-def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step: int) -> Played:
-    """Plays a run up to the `step`-th stretch of `phase`, and that in full."""
+def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step: int) -> tuple[Played, int]:
+    """Plays a run up to the `step`-th stretch of `phase`, and that in full; also its peak if no kernel used scratch."""
     memory = Memory(BfcAllocator(device.pool))
+    lean = Memory(BfcAllocator(device.pool))
     for stretch in _stretches(run, order, VariableStore()):
         memory.rename(stretch.renamed)
+        lean.rename(stretch.renamed)
+        without_scratch = lean.peak_of([event for event in stretch.events if not event.buffer.is_scratch])
         if stretch.phase == phase:
             if step == 0:
-                return memory.play(stretch.events, _spans(run, stretch))
+                return memory.play(stretch.events, _spans(run, stretch)), without_scratch
             step -= 1
         memory.peak_of(stretch.events)
     raise AssertionError(f"There is no such stretch of {phase}.")

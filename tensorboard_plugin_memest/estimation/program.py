@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
+from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.graph import LOOPS
 from tensorboard_plugin_memest.estimation.loops import iterations
+from tensorboard_plugin_memest.estimation.workspace.catalogue import workspaces_of
 
 _PYTHON = {"PyFunc", "EagerPyFunc", "PyFuncStateless"}
 
 
-def program_of(attribution: Attribution) -> tuple[Program, list[str]]:
-    """The program of an attributed graph, and what had to be assumed about it."""
+def program_of(attribution: Attribution, device: Device) -> tuple[Program, list[str]]:
+    """The program of an attributed graph on a device, and what had to be assumed about it."""
     notes: list[str] = []
-    return _program(attribution, notes), notes
+    return _program(attribution, device, notes), notes
 
 
-def _program(attribution: Attribution, notes: list[str]) -> Program:
+def _program(attribution: Attribution, device: Device, notes: list[str]) -> Program:
     graph = attribution.graph
-    program = Program(graph, attribution.tags)
+    program = Program(graph, attribution.tags, workspaces=workspaces_of(graph, device))
     for index, node in enumerate(graph.nodes):
         layer = attribution.layer_of(index)
         if node.op in _PYTHON:
@@ -30,7 +32,7 @@ def _program(attribution: Attribution, notes: list[str]) -> Program:
                 notes.append(f"How often the loop {node.name!r} ({layer}) runs is not known; it was counted once.")
             program.counts[index] = count
         for called in attribution.called.get(index, ()):
-            program.called.setdefault(index, []).append(_program(called, notes))
+            program.called.setdefault(index, []).append(_program(called, device, notes))
             notes += [
                 f"The size of {name!r} in {node.name!r} ({layer}) is not known before the run; it was not counted."
                 for name in called.graph.unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
@@ -47,3 +47,8 @@ def variable_tag(variable: Variable) -> Tag:
         variable.shape,
         variable.dtype,
     )
+
+
+def workspace_tag(output: Tag) -> Tag:
+    """The tag of what the kernel that makes `output` allocates for itself."""
+    return replace(output, category=Category.WORKSPACE, role="kernel workspace", shape=None, dtype=None)

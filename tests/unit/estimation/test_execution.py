@@ -7,6 +7,7 @@ import pytest
 from tensorboard_plugin_memest.estimation.events import RELABEL
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
+from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
 from tests.unit.estimation.graphs import graph, happens, node, program, store, variable
 
@@ -326,3 +327,17 @@ def test_a_store_without_the_variable_is_an_error():
     made = graph(node("handle", "VarHandleOp"), reading, variables={"handle": W})
     with pytest.raises(KeyError):
         happens(made, VariableStore())
+
+
+def test_workspace_comes_around_the_outputs_and_goes_before_anything_else():
+    made = program(graph(node("a", "MatMul", [], 100), node("b", "MatMul", ["a"], 50)))
+    made.workspaces = {1: Workspace(before=[7], after=[8, 9])}
+    assert happens(made) == ["+400 a", "+7 b", "+200 b", "+8 b", "+9 b", "-7 b", "-8 b", "-9 b", "-200 b", "-400 b"]
+
+
+def test_workspace_is_told_as_such():
+    made = program(graph(node("a", "MatMul", [], 100)))
+    made.workspaces = {0: Workspace(after=[8])}
+    events = Execution(made, InlineOrder(), VariableStore()).run()
+    scratch = [event.tag for event in events if event.buffer.is_scratch and event.tag]
+    assert [(tag.category, tag.name, tag.shape) for tag in scratch] == [(Category.WORKSPACE, "a:0", None)]

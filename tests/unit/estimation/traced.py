@@ -9,6 +9,7 @@ import keras
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.execution import Program
+from tensorboard_plugin_memest.estimation.device import training_device
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
@@ -58,7 +59,7 @@ def look(model: keras.Model, batch_size: int, **given: object) -> Looked:
         training = training_of_model(model, Given(batch_size=batch_size, **given))
     graph = optimized_graph(training.trace.graph, training.trace.handles, "CPU", batch_size)
     attribution = Attribution(graph, training.trace.owners)
-    program, notes = program_of(attribution)
+    program, notes = program_of(attribution, training_device("CPU"))
     return Looked(training, graph, attribution, program, notes)
 
 

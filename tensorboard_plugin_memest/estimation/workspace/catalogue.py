@@ -1,0 +1,35 @@
+"""Which kernels need workspace, and how much: every op that is known to, by its type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorboard_plugin_memest.estimation.device import GPU, Device
+from tensorboard_plugin_memest.estimation.graph import StepGraph
+from tensorboard_plugin_memest.estimation.workspace import convolution
+from tensorboard_plugin_memest.estimation.workspace.kernel import NONE, Kernel, Workspace
+
+_CPU: dict[str, Callable[[Kernel], Workspace]] = {
+    "Conv2D": convolution.convolution,
+    "_FusedConv2D": convolution.convolution,
+    "Conv2DBackpropFilter": convolution.filter_gradient,
+    "Conv2DBackpropInput": convolution.input_gradient,
+    "Conv3D": convolution.convolution,
+    "Conv3DBackpropFilterV2": convolution.gradient_3d,
+    "Conv3DBackpropInputV2": convolution.gradient_3d,
+    "DepthwiseConv2dNative": convolution.depthwise,
+    "DepthwiseConv2dNativeBackpropFilter": convolution.depthwise,
+    "DepthwiseConv2dNativeBackpropInput": convolution.depthwise,
+}
+
+
+def workspace_of(kernel: Kernel) -> Workspace:
+    """What a kernel allocates for itself while it runs."""
+    rule = None if kernel.device.kind == GPU else _CPU.get(kernel.op)
+    return rule(kernel) if rule else NONE
+
+
+def workspaces_of(graph: StepGraph, device: Device) -> dict[int, Workspace]:
+    """The workspace of every node of `graph` that needs some, by its index."""
+    found = {index: workspace_of(Kernel(graph, node, device)) for index, node in enumerate(graph.nodes)}
+    return {index: workspace for index, workspace in found.items() if workspace}

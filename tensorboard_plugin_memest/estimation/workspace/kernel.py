@@ -1,0 +1,105 @@
+"""A kernel about to run, and what it allocates for itself: the terms in which workspace is described."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from tensorboard_plugin_memest.estimation.device import Device
+from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph, constant_value
+
+HALF_TYPES = {"float16", "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Buffers that a kernel allocates from its device's allocator while it runs and frees when it ends.
+
+    Attributes:
+        before: bytes of each of those allocated before the kernel's outputs, in order.
+        after: bytes of each of those allocated after them, in order.
+    """
+
+    before: Sequence[int] = ()
+    after: Sequence[int] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.before or self.after)
+
+
+NONE = Workspace()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A node of the optimized graph, and the device that runs it.
+
+    Attributes:
+        graph: the graph.
+        node: the node.
+        device: the device.
+    """
+
+    graph: StepGraph
+    node: Node
+    device: Device
+
+    @property
+    def op(self) -> str:
+        """The op's type, without the mark of a oneDNN kernel."""
+        return self.node.op.removeprefix("_Mkl").removeprefix("Native") if self.is_onednn else self.node.op
+
+    @property
+    def is_onednn(self) -> bool:
+        """Whether Grappler or the runtime chose a kernel of oneDNN's by name."""
+        return self.node.op.startswith("_Mkl")
+
+    @cached_property
+    def inputs(self) -> list[Output]:
+        """What it reads."""
+        return [self.graph.nodes[source].outputs[output] for source, output in self.node.inputs]
+
+    @property
+    def outputs(self) -> list[Output]:
+        """What it makes."""
+        return self.node.outputs
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes of the node."""
+        return self.node.attributes
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it computes in a type of 16 bits."""
+        return bool(self.outputs) and self.outputs[0].dtype in HALF_TYPES
+
+    def value(self, position: int) -> npt.NDArray[Any] | None:
+        """The value of the input at `position`, where it is a constant."""
+        source, _ = self.node.inputs[position]
+        found = constant_value(self.graph.nodes[source])
+        return None if found is None else np.asarray(found)
+
+    def text(self, name: str) -> str:
+        """The value of a text attribute; empty where there is none."""
+        return self.attributes[name].s.decode() if name in self.attributes else ""
+
+    def integers(self, name: str) -> list[int]:
+        """The value of an attribute that lists integers; empty where there is none."""
+        return list(self.attributes[name].list.i) if name in self.attributes else []
+
+
+def item_size(dtype: str) -> int:
+    """Bytes of one element."""
+    return int(tf.as_dtype(dtype).size)
+
+
+def elements(output: Output) -> int:
+    """Number of elements; 0 where the shape is not known."""
+    return output.bytes // item_size(output.dtype) if output.shape is not None else 0
