@@ -33,8 +33,8 @@ class Device:
     pool: str
     limit_bytes: int | None
     threads: int
-    intra_threads: int
-    onednn: bool
+    intra_threads: int = 1
+    onednn: bool = False
 
 
 def training_device(kind: str | None = None) -> Device:

@@ -21,13 +21,9 @@ from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.subject import require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
+from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Subject
-
-_SCRATCH_NOTE = (
-    "Kernel workspace (scratch of cuDNN, oneDNN or Eigen convolutions and the like) is not counted; it comes on top, "
-    "most on a CPU without TF_ENABLE_ONEDNN_OPTS=1."
-)
 
 
 @plain_python
@@ -160,7 +156,7 @@ def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Esti
             *program_notes,
             *unknown,
             *assumed,
-            _SCRATCH_NOTE,
+            *workspace_notes(device),
         ),
         limit_bytes=device.limit_bytes,
     )

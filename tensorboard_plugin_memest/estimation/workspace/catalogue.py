@@ -33,3 +33,14 @@ def workspaces_of(graph: StepGraph, device: Device) -> dict[int, Workspace]:
     """The workspace of every node of `graph` that needs some, by its index."""
     found = {index: workspace_of(Kernel(graph, node, device)) for index, node in enumerate(graph.nodes)}
     return {index: workspace for index, workspace in found.items() if workspace}
+
+
+def workspace_notes(device: Device) -> list[str]:
+    """What the estimate takes for granted about workspace on `device`, as sentences."""
+    if device.kind == GPU:
+        return ["Kernel workspace on a GPU (cuDNN's above all) is not counted; it comes on top."]
+    kernels = "oneDNN" if device.onednn else "TensorFlow's own"
+    return [
+        f"Kernel workspace is that of {kernels} kernels (TF_ENABLE_ONEDNN_OPTS={int(device.onednn)}) with "
+        f"{device.intra_threads} intra-op thread{'s' * (device.intra_threads != 1)}, as in this process."
+    ]

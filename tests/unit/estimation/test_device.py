@@ -72,3 +72,20 @@ THREADS = """
 def test_threads_are_those_of_the_process():
     assert answer_of(THREADS, "3") == 3
     assert answer_of(THREADS, "0") == len(os.sched_getaffinity(0)), "TensorFlow takes one for each core"
+
+
+def test_the_threads_of_an_op_and_its_kernels_are_the_processs():
+    program = """
+        import json
+        import tensorflow as tf
+        from tensorboard_plugin_memest.estimation.device import training_device
+
+        unset = training_device("CPU")
+        tf.config.threading.set_intra_op_parallelism_threads(3)
+        device = training_device("CPU")
+        print(json.dumps([unset.intra_threads, device.intra_threads, device.onednn]))
+    """
+    for switch in ("0", "1"):
+        unset, chosen, onednn = answer_of(program, environment={"TF_ENABLE_ONEDNN_OPTS": switch})
+        assert unset == len(os.sched_getaffinity(0))
+        assert (chosen, onednn) == (3, switch == "1")

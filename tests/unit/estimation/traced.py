@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import keras
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
-from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.device import training_device
+from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
