@@ -31,7 +31,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-cap benchmark-speed frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 26
@@ -52,6 +52,12 @@ lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and 
 
 benchmark-accuracy: $(STAMPS)/demo ## predicted against measured peaks of all configurations; an hour the first time
 	python -m benchmarks.accuracy $(BENCHMARK_ARGS)
+
+benchmark-cap: $(STAMPS)/demo ## runs capped at what their estimates say; after benchmark-accuracy
+	python -m benchmarks.cap $(BENCHMARK_ARGS)
+
+benchmark-speed: $(STAMPS)/demo ## seconds of an estimate, of Grappler's predictor and of a real step
+	python -m benchmarks.speed $(BENCHMARK_ARGS)
 
 frontend: $(STATIC) ## build the tab's static files
 

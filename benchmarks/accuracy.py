@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from benchmarks.about import about
+from benchmarks.about import console as terminal
 from benchmarks.baselines import baselines
 from benchmarks.configuration import Configuration
 from benchmarks.estimate import estimate
-from benchmarks.fingerprint import tensorflow_distribution
 from benchmarks.measure import measure
 from benchmarks.models import CONFIGURATIONS
-from benchmarks.processes import DEFAULT, ONE, SETTINGS, THREADS, ProcessError, in_process
+from benchmarks.processes import DEFAULT, ONE, THREADS, ProcessError, in_process
 from benchmarks.report import print_report
 from benchmarks.rows import row_of
 from benchmarks.store import Store
@@ -37,9 +35,7 @@ MEASURE, ESTIMATE = "measure", "estimate"
 
 def main() -> None:
     args = _arguments()
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=180)
+    console = terminal()
     store = Store(args.measured)
     chosen = [one for one in CONFIGURATIONS.values() if re.search(args.match, f"{one.family}: {one.name}")]
     threads = THREADS if args.threads == "both" else (args.threads,)
@@ -59,7 +55,7 @@ def main() -> None:
         return
     print_report(console, rows, args.worst)
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps({**_about(), "rows": rows}, indent=1))
+    args.json.write_text(json.dumps({**about(), "rows": rows}, indent=1))
 
 
 def _arguments() -> argparse.Namespace:
@@ -109,17 +105,6 @@ def _row(console: Console, store: Store, configuration: Configuration, threads: 
     errors = ", ".join(f"{name} {phase['error']:+.1%}" for name, phase in row["phases"].items())
     console.print(f"[dim]{row['name']}, {threads}: {errors} in {row['seconds']:.1f} s[/]", highlight=False)
     return row
-
-
-def _about() -> dict[str, Any]:
-    packages = ("keras", tensorflow_distribution(), "tensorboard-plugin-memest")
-    return {
-        "versions": {name: metadata.version(name) for name in packages},
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "machine": platform.machine(),
-        "settings": SETTINGS,
-    }
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def _of(name: str, build: Build, batch_size: int, vocabulary: int = 2) -> Config
 CONFIGURATIONS = [
     _of("transformer, AdamW, batch 8", _encoder(8000, 128, 256, 3, before=False), 8, 8000),
     _of("causal transformer, Adam, batch 4", _encoder(12_000, 96, 256, 3, "adam", causal=True, dropout=0.1), 4, 12_000),
+    _of("transformer, 30k words, Adam, batch 4", _encoder(30_000, 64, 256, 2, "adam"), 4, 30_000),
     _of("transformer, Adafactor, batch 2", _encoder(8000, 128, 384, 2, "adafactor"), 2, 8000),
     _of("transformer, SGD, batch 1", _encoder(16_000, 64, 384, 2, "sgd"), 1, 16_000),
     _of(

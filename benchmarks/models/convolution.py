@@ -99,6 +99,8 @@ CONFIGURATIONS = [
     _of("founding pooled, Dense 64, Adam", _founding(64, pool=4), 1),
     _of("founding halved, Dense 16, Adam, batch 4", _founding(16, size=(745, 128)), 4),
     _of("founding halved, Dense 16, RMSprop, batch 8", _founding(16, "rmsprop", (745, 128), 2), 8),
+    _of("founding halved, Dense 12, AdamW, batch 2", _founding(12, "adamw", (745, 128)), 2),
+    _of("founding halved, Dense 24, Adagrad, batch 1", _founding(24, "adagrad", (745, 128)), 1),
     _of("VGG-like, batch 16", _vgg, 16),
     _of("CIFAR CNN with batch normalization, batch 64", _normalized, 64),
     _of("separable CNN, Nadam, batch 16", _separable, 16),

@@ -60,6 +60,8 @@ def _of(name: str, build: Build, batch_size: int, vocabulary: int = 2, inputs: A
 CONFIGURATIONS = [
     _of("embeddings 200k, RMSprop, batch 64", _recommender(200_000, 64, "rmsprop"), 64, 200_000),
     _of("embeddings 300k, Adam, batch 64", _recommender(300_000, 32, "adam"), 64, 300_000),
+    _of("embeddings 400k, Adagrad, batch 64", _recommender(400_000, 64, "adagrad"), 64, 400_000),
+    _of("embeddings 1M, Adam, batch 16", _recommender(1_000_000, 20, "adam"), 16, 1_000_000),
     _of("embeddings 500k, SGD, batch 32", _recommender(500_000, 32, "sgd"), 32, 500_000),
     _of(
         "embeddings 200k, momentum, batch 32",

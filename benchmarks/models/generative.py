@@ -112,12 +112,15 @@ def _convolutional_gan() -> keras.Model:
     return model
 
 
-def _dense_gan() -> keras.Model:
-    parts = [keras.Input((128,)), layers.Dense(1024, activation="relu"), layers.Dense(3072, activation="tanh")]
-    judge = [keras.Input((3072,)), layers.Dense(1024, activation="relu"), layers.Dense(1)]
-    model = _Adversarial(keras.Sequential(parts), keras.Sequential(judge), 128)
-    model.compile(keras.optimizers.RMSprop(1e-4), keras.optimizers.SGD(1e-3, momentum=0.9))
-    return model
+def _dense_gan(width: int) -> Build:
+    def build() -> keras.Model:
+        parts = [keras.Input((128,)), layers.Dense(width, activation="relu"), layers.Dense(3072, activation="tanh")]
+        judge = [keras.Input((3072,)), layers.Dense(width, activation="relu"), layers.Dense(1)]
+        model = _Adversarial(keras.Sequential(parts), keras.Sequential(judge), 128)
+        model.compile(keras.optimizers.RMSprop(1e-4), keras.optimizers.SGD(1e-3, momentum=0.9))
+        return model
+
+    return build
 
 
 class _Diffusion(keras.Model):  # type: ignore[misc]
@@ -172,7 +175,8 @@ CONFIGURATIONS = [
     _of("VAE, convolutional, batch 32", _variational, 32, 32, 32, 1),
     _of("VAE, dense, RMSprop, batch 64", _variational_dense, 64, 28, 28, 1),
     _of("GAN, convolutional, batch 16", _convolutional_gan, 16, 32, 32, 3),
-    _of("GAN, dense, two optimizers, batch 64", _dense_gan, 64, 3072),
+    _of("GAN, dense, two optimizers, batch 64", _dense_gan(1024), 64, 3072),
+    _of("GAN, dense, large, batch 16", _dense_gan(5120), 16, 3072),
     _of("diffusion, EMA, batch 8", _diffusion, 8, 32, 32, 3),
     Configuration("autoencoder, batch 16", "generative", _autoencoder, 16),
 ]

@@ -23,9 +23,9 @@ def _under(policy: str, make: Callable[[], keras.Model]) -> Build:
     return build
 
 
-def _dense(optimizer: Any = "adam") -> Callable[[], keras.Model]:
+def _dense(optimizer: Any = "adam", width: int = 2048) -> Callable[[], keras.Model]:
     def make() -> keras.Model:
-        hidden = [layers.Dense(units, activation="relu") for units in (2048, 2048, 1024)]
+        hidden = [layers.Dense(units, activation="relu") for units in (width, width, 1024)]
         outputs = layers.Dense(100, activation="softmax", dtype="float32")
         return compiled(keras.Sequential([keras.Input((1024,)), *hidden, outputs]), optimizer)
 
@@ -64,6 +64,7 @@ CONFIGURATIONS = [
     _of("MLP, mixed_float16, batch 64", _under("mixed_float16", _dense()), 64),
     _of("MLP, mixed_bfloat16, batch 64", _under("mixed_bfloat16", _dense()), 64),
     _of("MLP, mixed_float16, SGD, batch 16", _under("mixed_float16", _dense("sgd")), 16),
+    _of("large MLP, mixed_bfloat16, batch 16", _under("mixed_bfloat16", _dense("adam", 4096)), 16),
     _of("CNN, mixed_float16, batch 16", _under("mixed_float16", _convolutional), 16),
     _of("CNN, mixed_bfloat16, batch 16", _under("mixed_bfloat16", _convolutional), 16),
     _of("transformer, mixed_bfloat16, batch 4", _under("mixed_bfloat16", _attending), 4, 8000),

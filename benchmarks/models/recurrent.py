@@ -70,6 +70,7 @@ CONFIGURATIONS = [
     _of("LSTM and GRU, batch 16", _lstm_and_gru, 16),
     _of("LSTM 768, batch 32", _lstm(768, 30), 32),
     _of("LSTM 1024, SGD, batch 1", _lstm(1024, 50, "sgd"), 1),
+    _of("LSTM 2048, Adam, batch 8", _lstm(2048, 12), 8),
     _of("bidirectional LSTM and GRU, batch 16", _bidirectional, 16, 10_000),
     _of("character GRU, RMSprop, batch 16", _character_model, 16, 96),
     _of("SimpleRNN twice, SGD, batch 64", _simple, 64),

@@ -113,6 +113,7 @@ CONFIGURATIONS = [
     _of("residual CNN, SGD, batch 32", _residual(), 32),
     _of("residual CNN, momentum, batch 8", _residual(lambda: keras.optimizers.SGD(0.1, 0.9)), 8),
     _of("residual CNN, Adam, batch 64", _residual("adam", 32), 64),
+    _of("residual CNN, large image, SGD, batch 32", _residual(size=128), 32),
     _of("residual CNN, wide, Adam, batch 1", _residual("adam", 128, (64, 128, 256, 512)), 1),
     _of("bottleneck ResNet, batch 8", _bottleneck, 8),
     _of("densely connected CNN, batch 32", _densely_connected, 32),

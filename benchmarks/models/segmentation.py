@@ -68,6 +68,11 @@ def _of(name: str, build: Build, batch_size: int) -> Configuration:
 
 CONFIGURATIONS = [
     _of("U-Net 2D, batch 4", _u_net((128, 128), (16, 32, 64, 128), normalized=False, transposed=True), 4),
+    _of(
+        "U-Net 2D, SGD, batch 20",
+        _u_net((128, 128), (16, 32, 64), normalized=False, transposed=True, optimizer="sgd"),
+        20,
+    ),
     _of("U-Net 2D normalized, batch 2", _u_net((160, 160), (24, 48, 96), normalized=True, transposed=False), 2),
     _of(
         "U-Net 2D normalized, SGD, batch 8",

@@ -1,0 +1,150 @@
+"""How long an estimate takes, beside Grappler's predictor and beside simply running the model.
+
+python -m benchmarks.speed [--threads one|default] [--repeat 3] [--no-run]
+
+All times begin after imports. Every number is from a fresh process; the fastest of some repetitions counts, since
+anything else that the machine does only makes them longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+from keras import layers
+from rich.table import Table
+from tensorflow.python.eager import context as tf_context
+
+import memest
+from benchmarks.about import about, console
+from benchmarks.baselines import grappler_peak
+from benchmarks.configuration import Build, Configuration, compiled
+from benchmarks.measure import prepared, statistics
+from benchmarks.processes import DEFAULT, ONE, ProcessError, in_process
+from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.training import training_of_function
+
+
+def _example(dense: int) -> keras.Model:
+    parts = [keras.Input((1491, 257, 1)), *(layers.Conv2D(16, 3, activation="relu") for _ in range(2))]
+    parts += [layers.Flatten(), layers.Dense(dense, activation="relu"), layers.Dense(1, activation="sigmoid")]
+    return compiled(keras.Sequential(parts), "adam", "binary_crossentropy", metrics=["accuracy"])
+
+
+def _application(name: str, size: int) -> keras.Model:
+    made = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3))
+    return compiled(made, "adam", metrics=["accuracy"])
+
+
+def _of(name: str, build: Build, batch_size: int) -> Configuration:
+    return Configuration(name, "speed", build, batch_size)
+
+
+# With the seconds that an estimate may take, and whether a machine with two cores and 16 GiB can run it.
+MODELS: dict[str, tuple[Configuration, float, bool]] = {
+    one.name: (one, target, runs)
+    for one, target, runs in (
+        (_of("example CNN, Dense 128, batch 1", partial(_example, 128), 1), 1, False),
+        (_of("example CNN, Dense 8, batch 1", partial(_example, 8), 1), 1, True),
+        (_of("ResNet50, batch 8", partial(_application, "ResNet50", 224), 8), 5, True),
+        (_of("MobileNetV2, batch 8", partial(_application, "MobileNetV2", 224), 8), 5, True),
+        (_of("EfficientNetB7, batch 1", partial(_application, "EfficientNetB7", 224), 1), 30, True),
+    )
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", choices=(ONE, DEFAULT), default=DEFAULT, help="inter-op threads")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--no-run", action="store_true", help="do not run the models themselves")
+    parser.add_argument("--json", type=Path, default=Path("build/speed.json"))
+    args = parser.parse_args()
+    out = console()
+    table = Table(title=f"Seconds after imports, inter-op threads: {args.threads}")
+    for title in ("model", "ops", "memest", "target", "Grappler, with tracing", "build and first step", "a later step"):
+        table.add_column(title)
+    table.add_column("allocated by memest")
+    rows = []
+    for name, (_, target, runs) in MODELS.items():
+        row: dict[str, Any] = {"name": name, "target": target}
+        for kind, function in (("memest", timed_estimate), ("grappler", timed_grappler), ("run", timed_run)):
+            if kind == "run" and (args.no_run or not runs):
+                continue
+            try:
+                row[kind] = _fastest(function, name, args.threads, args.repeat if kind == "memest" else 1)
+            except ProcessError as error:
+                out.print(f"{name}, {kind}: {error}", style="red", highlight=False)
+        rows.append(row)
+        table.add_row(
+            name,
+            _cell(row, "grappler", "ops", "{:,}"),
+            _cell(row, "memest", "seconds"),
+            f"{target:.0f}",
+            _cell(row, "grappler", "seconds"),
+            _cell(row, "run", "seconds"),
+            _cell(row, "run", "step"),
+            _cell(row, "memest", "allocated", "{:,} B"),
+        )
+    out.print(table)
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    args.json.write_text(json.dumps({**about(), "threads": args.threads, "rows": rows}, indent=1))
+
+
+def _fastest(function: Callable[[str], dict[str, Any]], name: str, threads: str, times: int) -> dict[str, Any]:
+    found = [in_process(function, name, threads=threads) for _ in range(times)]
+    return min(found, key=lambda one: float(one["seconds"]))
+
+
+def _cell(row: dict[str, Any], kind: str, key: str, text: str = "{:.2f}") -> str:
+    return text.format(row[kind][key]) if kind in row else "-"
+
+
+def timed_estimate(name: str) -> dict[str, Any]:
+    """Seconds of an estimate, and the most that the device's allocator held meanwhile."""
+    configuration, *_ = MODELS[name]
+    started = time.perf_counter()
+    made = memest.estimate(configuration.build, batch_size=configuration.batch_size)
+    return {
+        "seconds": time.perf_counter() - started,
+        "allocated": statistics()["peak"],
+        "peak": made.peak_bytes,
+    }
+
+
+def timed_grappler(name: str) -> dict[str, Any]:
+    """Seconds of tracing the same step and asking Grappler's predictor, and the ops of the traced graph."""
+    configuration, *_ = MODELS[name]
+    started = time.perf_counter()
+    with tf_context.eager_mode(), untouched_globals():
+        given = Given(configuration.batch_size, None, None, None, None)
+        training = training_of_function(configuration.build, given)
+        try:
+            peak = grappler_peak(training)
+            seconds = time.perf_counter() - started
+            return {"seconds": seconds, "ops": len(training.trace.graph.get_operations()), "peak": peak}
+        finally:
+            training.discard()
+
+
+def timed_run(name: str) -> dict[str, Any]:
+    """Seconds to build a model and train it one step, seconds of a later step, and their peak."""
+    configuration, *_ = MODELS[name]
+    started = time.perf_counter()
+    step, _ = prepared(configuration, configuration.build())
+    step()
+    first = time.perf_counter()
+    step()
+    later = time.perf_counter() - first
+    return {"seconds": first - started, "step": later, "peak": statistics()["peak"]}
+
+
+if __name__ == "__main__":
+    main()
