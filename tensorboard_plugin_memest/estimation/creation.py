@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -97,12 +98,20 @@ class Creations:
                 trainable=arguments.get("trainable"),
                 shape=arguments.get("shape") or run.shape,
                 dtype=arguments.get("dtype") or run.dtype,
-                name=arguments.get("name"),
+                name=_as_scope(arguments.get("name")),
             )
             for collection in self._handles.get_all_collection_keys():
                 # Graphs collect their variables, and nobody could drop one any more.
                 self._handles.clear_collection(collection)
         return variable
+
+
+def _as_scope(name: str | None) -> str | None:
+    """`name` as a graph takes it; eager variables may be called anything, such as `_table/embeddings`."""
+    if name is None:
+        return None
+    allowed = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", name)
+    return allowed if re.match(r"[A-Za-z0-9.]", allowed) else f".{allowed}"
 
 
 def _constant_like(value: Any, dtype: Any) -> tf.Tensor:

@@ -44,6 +44,14 @@ def test_plain_variables_are_created_so_too():
     assert [one.handle for one in creations.all] == [one.handle for one in (fixed, scalar, later, flexible)]
 
 
+def test_variables_may_be_called_what_graphs_would_not_take():
+    creations = Creations()
+    with creations.recorded():
+        for name in ("_table/embeddings", "an embedding", "(odd)"):
+            tf.Variable(tf.fill((3,), 1.0), name=name)
+    assert [one.shape for one in creations.all] == [(3,), (3,), (3,)]
+
+
 def test_creations_are_in_order_and_only_those_inside():
     creations = Creations()
     before = keras.Variable(1.0)
