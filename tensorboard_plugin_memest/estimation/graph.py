@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
-from tensorflow.core.protobuf import config_pb2
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
 from tensorflow.python.framework import func_graph as tf_func_graph
-from tensorflow.python.framework import function_def_to_graph, meta_graph
+from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.grappler import tf_optimizer
 
+from tensorboard_plugin_memest.estimation.imported import imported
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 
 CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
@@ -122,9 +123,7 @@ def optimized_graph(
     for function in definition.library.function:
         for node in function.node_def:
             _keep_control_flow(node)
-    with tf.Graph().as_default() as imported:
-        tf.import_graph_def(definition, name="")
-    meta = meta_graph.create_meta_graph_def(graph=imported)
+    meta = meta_graph_pb2.MetaGraphDef(graph_def=definition)
     fetched = [output.name for output in graph.outputs]
     kept = sorted({_tensor_name(name) for name in fetched} | {op.name for op in graph.control_outputs})
     meta.collection_def["train_op"].node_list.value.extend(kept)
@@ -268,8 +267,7 @@ def _read(
     for node in (*definition.node, *(node for function in definition.library.function for node in function.node_def)):
         # Colocation decides nothing on one device, and may name nodes that were optimized away.
         node.attr.pop("_class", None)
-    with tf.Graph().as_default() as graph:
-        tf.import_graph_def(definition, name="")
+    graph = imported(definition)
     index = {node.name: position for position, node in enumerate(ordered)}
     nodes: list[Node] = []
     unknown: list[str] = []

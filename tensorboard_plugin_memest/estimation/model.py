@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
+from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import GPU, Device, training_device
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import optimized_graph
@@ -68,6 +69,7 @@ def estimate(
     require_tensorflow()
     require_subject(model_or_build, "The first argument of estimate")
     _check_mode(jit_compile, run_eagerly)
+    apart_from_the_device()
     chosen = training_device(device)
     given = Given(batch_size, optimizer, loss, inputs, targets)
     # Whatever graph or function the caller is building, nothing goes into it.
