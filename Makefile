@@ -31,10 +31,10 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-cap benchmark-speed frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-cap benchmark-attribution benchmark-speed frontend browser clean
 
 help: ## show this help
-	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 26
+	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
 	@echo 'DEMO_ARGS="--no-serve" and others: see python -m demo --help. PYTEST_ARGS="-k name" chooses tests.'
 
 demo: $(STAMPS)/demo $(STATIC) ## make the demo's runs and open TensorBoard on them
@@ -55,6 +55,9 @@ benchmark-accuracy: $(STAMPS)/demo ## predicted against measured peaks of all co
 
 benchmark-cap: $(STAMPS)/demo ## runs capped at what their estimates say; after benchmark-accuracy
 	python -m benchmarks.cap $(BENCHMARK_ARGS)
+
+benchmark-attribution: $(STAMPS)/demo ## what is alive at measured peaks, and at predicted ones, by layer and category
+	python -m benchmarks.attribution $(BENCHMARK_ARGS)
 
 benchmark-speed: $(STAMPS)/demo ## seconds of an estimate, of Grappler's predictor and of a real step
 	python -m benchmarks.speed $(BENCHMARK_ARGS)
