@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.about import about
 from benchmarks.about import console as terminal
 from benchmarks.baselines import baselines
-from benchmarks.configuration import Configuration
+from benchmarks.configuration import Configuration, by_turns
 from benchmarks.estimate import estimate
 from benchmarks.measure import measure
 from benchmarks.models import CONFIGURATIONS
@@ -37,7 +37,7 @@ def main() -> None:
     args = _arguments()
     console = terminal()
     store = Store(args.measured)
-    chosen = [one for one in CONFIGURATIONS.values() if re.search(args.match, f"{one.family}: {one.name}")]
+    chosen = [one for one in by_turns(CONFIGURATIONS.values()) if re.search(args.match, f"{one.family}: {one.name}")]
     threads = THREADS if args.threads == "both" else (args.threads,)
     pairs = [(one, setting) for setting in threads for one in chosen]
     if args.only != ESTIMATE:
@@ -87,7 +87,10 @@ def _measure(
             seconds = sorted(made["seconds"])[len(made["seconds"]) // 2]
             console.print(f"[dim]measured {configuration.name}, {threads}: {seconds:.2f} s a step[/]", highlight=False)
         if record["baselines"] is None:
-            record = {**record, "baselines": in_process(baselines, configuration.name, threads=threads)}
+            # Threads do not matter to them.
+            known = [store.record(configuration, other)["baselines"] for other in THREADS]
+            found = next(filter(None, known), None) or in_process(baselines, configuration.name, threads=threads)
+            record = {**record, "baselines": found}
             store.put(configuration, threads, record)
     except ProcessError as error:
         console.print(f"{configuration.name}, {threads}: {error}", style="red", highlight=False)

@@ -20,7 +20,7 @@ import tensorflow as tf
 from rich.table import Table
 
 from benchmarks.about import about, console
-from benchmarks.configuration import Configuration
+from benchmarks.configuration import Configuration, by_turns
 from benchmarks.estimate import estimate_of
 from benchmarks.measure import prepared
 from benchmarks.models import CONFIGURATIONS
@@ -105,14 +105,13 @@ def main() -> None:
 
 def _chosen(store: Store, pattern: str, count: int) -> list[Configuration]:
     """Large configurations, one of each family after another."""
-    families: dict[str, list[Configuration]] = {}
+    large = []
     for one in CONFIGURATIONS.values():
         record = store.record(one, ONE)
         is_wanted = re.search(pattern, f"{one.family}: {one.name}") and record["processes"]
         if is_wanted and max(peaks_of(record)["step"]) > LARGE:
-            families.setdefault(one.family, []).append(one)
-    rounds = range(max((len(family) for family in families.values()), default=0))
-    return [family[number] for number in rounds for family in families.values() if number < len(family)][:count]
+            large.append(one)
+    return by_turns(large)[:count]
 
 
 def _row(configuration: Configuration) -> dict[str, Any]:

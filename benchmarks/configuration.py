@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,3 +41,12 @@ def compiled(
     """`model`, compiled for graph mode."""
     model.compile(optimizer, loss, jit_compile=False, **options)
     return model
+
+
+def by_turns(configurations: Iterable[Configuration]) -> list[Configuration]:
+    """One of each family after another, so that any beginning of the list has some of all."""
+    families: dict[str, list[Configuration]] = {}
+    for configuration in configurations:
+        families.setdefault(configuration.family, []).append(configuration)
+    rounds = itertools.zip_longest(*families.values())
+    return [configuration for some in rounds for configuration in some if configuration is not None]
