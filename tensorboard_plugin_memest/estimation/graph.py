@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,10 @@ from tensorboard_plugin_memest.estimation.variables import Variable, size_in_byt
 CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
 LOOPS = {"While", "StatelessWhile"}
 CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+
+# Stands for a tensor that a step is given: an op that has a shape, but neither inputs nor a value. A placeholder would
+# do, but Grappler takes the shape of what is fed for unknown.
+ARGUMENT = "InfeedDequeue"
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class StepGraph:
         fetches: (node, output) of what the step returns.
         unknown: names of nodes with an output of unknown size.
         held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
+        fed: nodes that stand for what the caller of the step passes, and holds until it has run.
         assumed: names of nodes whose first dimension was not known and was taken for the batch.
         arguments: in a function's graph, the nodes that stand for its arguments, in order.
         library: definitions of the functions that nodes call.
@@ -72,6 +77,7 @@ class StepGraph:
     fetches: list[tuple[int, int]]
     unknown: list[str]
     held: set[int] = field(default_factory=set)
+    fed: set[int] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
@@ -94,7 +100,11 @@ class StepGraph:
 
 
 def optimized_graph(
-    graph: tf_func_graph.FuncGraph, handles: Mapping[str, Variable], device: str, batch_size: int
+    graph: tf_func_graph.FuncGraph,
+    handles: Mapping[str, Variable],
+    device: str,
+    batch_size: int,
+    fed: Collection[str] = (),
 ) -> StepGraph:
     """What Grappler makes of a traced function, with every static shape restored.
 
@@ -103,6 +113,7 @@ def optimized_graph(
         handles: name of a placeholder for a captured variable, to the variable.
         device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
         batch_size: what a first dimension that tracing did not find out is taken for.
+        fed: names of placeholders for tensors that the caller passes.
     """
     captured = {
         internal.op.name: tf.TensorShape(external.shape)
@@ -116,8 +127,8 @@ def optimized_graph(
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
         if node.name in handles:
             _make_handle(node, handles[node.name])
-        elif node.name in captured and node.op == "Placeholder":
-            node.attr["shape"].shape.CopyFrom(captured[node.name].as_proto())
+        elif node.op == "Placeholder" and (node.name in captured or node.name in fed):
+            _make_argument(node, captured.get(node.name))
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
     traced = _traced_shapes(definition.node)
     for function in definition.library.function:
@@ -136,6 +147,7 @@ def optimized_graph(
     nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
     step = _read(optimized, nodes, handles, fetched, traced, batch_size)
     step.held = {index for index, node in enumerate(step.nodes) if node.name in captured}
+    step.fed = {index for index, node in enumerate(step.nodes) if node.name in fed}
     return step
 
 
@@ -150,6 +162,15 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["dtype"].type = tf.as_dtype(variable.dtype).as_datatype_enum
     node.attr["shape"].shape.CopyFrom(tf.TensorShape(variable.shape).as_proto())
     node.attr["shared_name"].s = node.name.encode()
+
+
+def _make_argument(node: node_def_pb2.NodeDef, shape: tf.TensorShape | None) -> None:
+    """Makes a placeholder a source whose shape Grappler believes, as it does that of a function's argument in a run."""
+    dtype, known = node.attr["dtype"].type, node.attr["shape"].shape if shape is None else shape.as_proto()
+    made = node_def_pb2.NodeDef(name=node.name, op=ARGUMENT, device=node.device)
+    made.attr["dtype"].type = dtype
+    made.attr["shape"].shape.CopyFrom(known)
+    node.CopyFrom(made)
 
 
 def _see_through(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
@@ -330,9 +351,11 @@ def _lacks_batch(shape: tf.TensorShape) -> bool:
 
 
 def _output(dtype: tf.DType, shape: tf.TensorShape) -> Output:
+    # A reference to a variable of the old kind is the variable's own tensor.
+    dtype = dtype.base_dtype
     if not shape.is_fully_defined():
         return Output(None, dtype.name, 0)
-    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype.base_dtype))
+    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype))
 
 
 def constant_value(node: Node) -> np.ndarray | None:

@@ -68,7 +68,7 @@ def estimate(
     """
     require_tensorflow()
     require_subject(model_or_build, "The first argument of estimate")
-    _check_mode(jit_compile, run_eagerly)
+    require_graph_mode(jit_compile, run_eagerly)
     apart_from_the_device()
     chosen = training_device(device)
     given = Given(batch_size, optimizer, loss, inputs, targets)
@@ -79,12 +79,13 @@ def estimate(
         else:
             training = training_of_function(model_or_build, given)
         try:
-            return _assemble(training, chosen, _mode_notes(training, jit_compile, chosen))
+            return assemble(training, chosen, _mode_notes(training, jit_compile, chosen))
         finally:
             training.discard()
 
 
-def _check_mode(jit_compile: bool | None, run_eagerly: bool) -> None:
+def require_graph_mode(jit_compile: bool | None, run_eagerly: bool = False) -> None:
+    """Raises ValueError if another mode is asked for than this release estimates."""
     if jit_compile not in (None, False):
         raise UsageError(
             f"jit_compile={jit_compile!r}: this release of memest estimates graph mode only. Pass jit_compile=False "
@@ -112,9 +113,16 @@ def _mode_notes(training: Training, jit_compile: bool | None, device: Device) ->
     return []
 
 
-def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Estimate:
+def assemble(training: Training, device: Device, mode_notes: list[str]) -> Estimate:
+    """The estimate of a training, run on paper on `device`.
+
+    Args:
+        training: as traced.
+        device: what it runs on.
+        mode_notes: what was assumed about the mode.
+    """
     trace = training.trace
-    graph = optimized_graph(trace.graph, trace.handles, device.kind, training.batch_size)
+    graph = optimized_graph(trace.graph, trace.handles, device.kind, training.batch_size, trace.fed)
     attribution = Attribution(graph, trace.owners)
     program, program_notes = program_of(attribution, device)
     born = {birth.variable for birth in [*(training.built or []), *training.slots]}

@@ -131,7 +131,7 @@ def batch_size_of(model: keras.Model, batch_size: int | None, inputs: Any) -> tu
     fixed = {shape[0] for shape in shapes if shape}
     own = f"the model {model.name!r}" if inputs is None else "inputs="
     if batch_size is not None:
-        wanted = _positive_integer(batch_size)
+        wanted = positive_integer(batch_size)
         if fixed and None not in fixed and wanted not in fixed:
             raise UsageError(
                 f"batch_size={wanted}, but {own} fixes the batch at {min(fixed)}. Pass batch_size={min(fixed)}, or "
@@ -146,7 +146,12 @@ def batch_size_of(model: keras.Model, batch_size: int | None, inputs: Any) -> tu
     ]
 
 
-def _positive_integer(batch_size: Any) -> int:
+def positive_integer(batch_size: Any) -> int:
+    """`batch_size` as an int.
+
+    Raises:
+        ValueError: it is none, or not positive.
+    """
     try:
         number = 0 if isinstance(batch_size, bool) else operator.index(batch_size)
     except TypeError:

@@ -185,7 +185,7 @@ def _training(
     x = input_specs(model, batch_size, given.inputs)
     y, assumed = targets_of(model, x, batch_size, given)
     trace = trace_step(model, Batch(x, y))
-    births, others = _births(creations, trace)
+    births, others = births_of(creations, trace)
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
@@ -228,7 +228,7 @@ def _training(
     )
 
 
-def _births(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
+def births_of(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
     """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
 
     Variables that belong to nothing that was traced count too, as long as somebody holds them.
@@ -251,7 +251,7 @@ def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
     used = set(trace.handles.values())
     return tuple(
         type(optimizer).__name__
-        for optimizer in optimizers_of(model)
+        for optimizer in optimizers_of([model])
         if any(trace.variables.of_handle(variable.handle) in used for variable in optimizer.variables)
     )
 

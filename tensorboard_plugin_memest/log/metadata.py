@@ -25,7 +25,6 @@ class Kind(str, Enum):
     PEAKS = "peaks"
     PROFILE = "profile"
     NOTES = "notes"
-    CRASH = "crash"
 
     def __str__(self) -> str:
         return self.value
