@@ -1,15 +1,17 @@
 """How long an estimate takes, beside Grappler's predictor and beside simply running the model.
 
-python -m benchmarks.speed [--threads one|default] [--repeat 3] [--no-run]
+python -m benchmarks.speed [--threads one|default] [--repeat 3] [--match PATTERN] [--no-run]
 
-All times begin after imports. Every number is from a fresh process; the fastest of some repetitions counts, since
-anything else that the machine does only makes them longer.
+All times begin after imports. Processor time is what an estimate costs where other programs run besides. Every number
+is from a fresh process; the fastest of some repetitions counts, since anything else that the machine does only makes
+them longer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -64,16 +66,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", choices=(ONE, DEFAULT), default=DEFAULT, help="inter-op threads")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--match", default="", help="regular expression on the names of the models")
     parser.add_argument("--no-run", action="store_true", help="do not run the models themselves")
     parser.add_argument("--json", type=Path, default=Path("build/speed.json"))
     args = parser.parse_args()
     out = console()
     table = Table(title=f"Seconds after imports, inter-op threads: {args.threads}")
-    for title in ("model", "ops", "memest", "target", "Grappler, with tracing", "build and first step", "a later step"):
+    for title in (
+        "model",
+        "ops",
+        "memest",
+        "processor",
+        "target",
+        "Grappler, with tracing",
+        "build and first step",
+        "a later step",
+    ):
         table.add_column(title)
     table.add_column("allocated by memest")
     rows = []
     for name, (_, target, runs) in MODELS.items():
+        if not re.search(args.match, name):
+            continue
         row: dict[str, Any] = {"name": name, "target": target}
         for kind, function in (("memest", timed_estimate), ("grappler", timed_grappler), ("run", timed_run)):
             if kind == "run" and (args.no_run or not runs):
@@ -87,6 +101,7 @@ def main() -> None:
             name,
             _cell(row, "grappler", "ops", "{:,}"),
             _cell(row, "memest", "seconds"),
+            _cell(row, "memest", "processor"),
             f"{target:.0f}",
             _cell(row, "grappler", "seconds"),
             _cell(row, "run", "seconds"),
@@ -108,12 +123,13 @@ def _cell(row: dict[str, Any], kind: str, key: str, text: str = "{:.2f}") -> str
 
 
 def timed_estimate(name: str) -> dict[str, Any]:
-    """Seconds of an estimate, and the most that the device's allocator held meanwhile."""
+    """Seconds of an estimate, of processor time too, and the most that the device's allocator held meanwhile."""
     configuration, *_ = MODELS[name]
-    started = time.perf_counter()
+    started, before = time.perf_counter(), time.process_time()
     made = memest.estimate(configuration.build, batch_size=configuration.batch_size)
     return {
         "seconds": time.perf_counter() - started,
+        "processor": time.process_time() - before,
         "allocated": statistics()["peak"],
         "peak": made.peak_bytes,
     }

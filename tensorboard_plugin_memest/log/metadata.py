@@ -25,6 +25,7 @@ class Kind(str, Enum):
     PEAKS = "peaks"
     PROFILE = "profile"
     NOTES = "notes"
+    CRASH = "crash"
 
     def __str__(self) -> str:
         return self.value

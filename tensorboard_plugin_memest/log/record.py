@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import Kind, profile_id, tag_for
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 
@@ -27,12 +28,13 @@ class Notes:
         return cls(tuple(data["sentences"]))
 
 
-Record = Estimate | MeasuredPeaks | MeasuredProfile | Notes
+Record = Estimate | MeasuredPeaks | MeasuredProfile | Notes | Explanation
 
-_DICT_RECORDS: dict[Kind, type[MeasuredPeaks] | type[MeasuredProfile] | type[Notes]] = {
+_DICT_RECORDS: dict[Kind, type[MeasuredPeaks] | type[MeasuredProfile] | type[Notes] | type[Explanation]] = {
     Kind.PEAKS: MeasuredPeaks,
     Kind.PROFILE: MeasuredProfile,
     Kind.NOTES: Notes,
+    Kind.CRASH: Explanation,
 }
 
 
@@ -50,7 +52,11 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
         return Kind.PROFILE, tag_for(Kind.PROFILE, profile_id(record))
     if isinstance(record, Notes):
         return Kind.NOTES, tag_for(Kind.NOTES)
-    raise TypeError(f"memest records an Estimate, MeasuredPeaks, MeasuredProfile or Notes, not {record!r}.")
+    if isinstance(record, Explanation):
+        return Kind.CRASH, tag_for(Kind.CRASH)
+    raise TypeError(
+        f"memest records an Estimate, MeasuredPeaks, MeasuredProfile, Explanation or Notes, not {record!r}."
+    )
 
 
 def encode(record: Record) -> bytes:

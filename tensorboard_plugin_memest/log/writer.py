@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, build_metadata
 from tensorboard_plugin_memest.log.record import Notes, Record, encode, kind_and_tag
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 
 
@@ -48,6 +49,10 @@ class RunWriter:
     def write_profile(self, profile: MeasuredProfile) -> None:
         """Records the memory timeline of one allocator in one profile."""
         self._write(profile)
+
+    def write_crash(self, explanation: Explanation) -> None:
+        """Records why the run ran out of memory."""
+        self._write(explanation)
 
     def write_notes(self, sentences: Iterable[str]) -> None:
         """Records what could not be measured and what to do about it, one sentence each; all of them every time.

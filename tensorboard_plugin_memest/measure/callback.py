@@ -16,8 +16,11 @@ from tensorboard_plugin_memest.measure.batch_profiler import parse_profile_batch
 from tensorboard_plugin_memest.measure.fit import MEASURING, MeasuredFit
 from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
 from tensorboard_plugin_memest.measure.guard import Guard
+from tensorboard_plugin_memest.measure.watch import unwatch, watch
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.units import parse_bytes
+
+TRAIN_FUNCTION = "train_function"
 
 LogModel = Callable[..., "Estimate | None"]
 
@@ -34,7 +37,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     fails, it warns once (RuntimeWarning) and the training goes on without it.
 
     Given to `fit` again with the same model, it goes on counting; with another model, or when its `logdir` was changed,
-    it begins anew. A training that dies is recorded up to the batch it died in when the process ends.
+    it begins anew. A training that dies is recorded up to the batch it died in: at once, with an explanation for the
+    Memory tab, if it ran out of memory, and otherwise when the process ends. The error goes on unchanged.
 
     Args:
         logdir: the run's log directory, the one for TensorBoard; records go to its subdirectory `memest`.
@@ -103,6 +107,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Writes all there is and the profiles that appeared."""
+        unwatch(self.model, TRAIN_FUNCTION)
         if self._run is not None:
             self._run.end_training()
 
@@ -125,6 +130,12 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._is_estimated = True
             self._estimated_optimizer = weakref.ref(optimizer) if optimizer is not None else _nothing
             self._estimate(self._run)
+        watch(self.model, TRAIN_FUNCTION, self._tell_of_error)
+
+    def _tell_of_error(self, error: BaseException) -> None:
+        unwatch(self.model, TRAIN_FUNCTION)
+        if self._run is not None:
+            self._run.fail(error)
 
     def _estimate(self, run: MeasuredFit) -> None:
         batch_size = self._for_log_model["batch_size"] or batch_size_of_fit()

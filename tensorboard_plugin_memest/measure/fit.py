@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.batch_profiler import BatchProfiler
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
+from tensorboard_plugin_memest.measure.explain import explain
 from tensorboard_plugin_memest.measure.guard import Guard
 from tensorboard_plugin_memest.measure.profile import read_profile
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
@@ -19,6 +20,7 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 MEASURING = "measuring"
 WRITING = "writing what was measured"
 ESTIMATING = "estimating the model"
+EXPLAINING = "explaining why memory ran out"
 PROFILING = "profiling"
 READING = "reading a profile"
 
@@ -84,6 +86,23 @@ class MeasuredFit:
         if self._guard.run(PROFILING, self._profiler.end):
             self._has_own_profile = True
         self._guard.run(WRITING, self._recording.write_if_due)
+
+    def fail(self, error: BaseException) -> None:
+        """`error` is about to leave the step that has begun; if it is about memory, it is explained in the log, now.
+
+        At once, because what follows is not sure: TensorFlow itself may end a process that has run out of memory.
+        """
+        self._guard.run(EXPLAINING, self._explain, error)
+
+    def _explain(self, error: BaseException) -> None:
+        steps = self._recording.steps
+        explanation = explain(error, self._estimate, phase="step" if steps else "first_step", step=steps)
+        if explanation is None:
+            return
+        used, limit = self._recording.in_use(explanation.device)
+        full = explain(error, self._estimate, phase=explanation.phase, step=steps, in_use_bytes=used, limit_bytes=limit)
+        self._recording.end_with(error)
+        self._recording.write_crash(full or explanation)
 
     def end_epoch(self) -> None:
         """A good moment to write, and to read the profile that this run made itself.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found
 from tensorboard_plugin_memest.measure.peaks import PeakRecorder
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 
 # Each record holds the whole run so far. They are written when the number of steps has doubled, and otherwise at times
@@ -78,6 +79,13 @@ class Recording:
         self._steps += self._open
         self._open = 0
 
+    def in_use(self, device: str | None) -> tuple[int | None, int | None]:
+        """The most that was in use since the open step began, and the limit, of `device`, in bytes; None if unknown."""
+        for allocator in self._allocators:
+            if allocator.device == device or (device is None and len(self._allocators) == 1):
+                return allocator.read().peak, allocator.limit_bytes
+        return None, None
+
     def end_with(self, error: BaseException) -> None:
         """The step that has begun ended with `error`, just now: records it up to there, and tells."""
         if not self._open:
@@ -126,6 +134,11 @@ class Recording:
             writer.write_notes(self._notes)
             self._notes_written = list(self._notes)
         self._written_at = self._clock()
+
+    def write_crash(self, explanation: Explanation) -> None:
+        """Writes the whole run so far and why it ended."""
+        self.write()
+        self._open_writer().write_crash(explanation)
 
     def write_profile(self, profile: MeasuredProfile) -> None:
         """Writes one allocator's timeline of a profile."""

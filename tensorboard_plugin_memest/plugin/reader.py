@@ -13,6 +13,7 @@ from tensorboard.data import provider
 from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, SUBDIRECTORY, Kind, parse_content, profile_id
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.plugin.cache import Cache
 
@@ -52,6 +53,7 @@ class RunRecords:
         peaks: one for each device, in natural order.
         profiles: in the order in which they started.
         notes: sentences about what could not be measured.
+        crash: why the run ended; None if it did not, or went on afterwards.
         problems: a sentence for each record that could not be read.
     """
 
@@ -60,6 +62,7 @@ class RunRecords:
     peaks: list[MeasuredPeaks] = field(default_factory=list)
     profiles: list[MeasuredProfile] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    crash: Explanation | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -123,6 +126,8 @@ class Reader:
                 kind = parse_content(one.content).kind
             except ValueError as error:
                 run.problems.append(_problem(one, error))
+                continue
+            if kind is Kind.CRASH and _went_on_after(one, listed):
                 continue
             if kind in kinds:
                 _add(run, self._decoded(ctx, experiment, one, kind))
@@ -193,6 +198,11 @@ def _problem(listed: Listed, error: Exception) -> str:
     return f"The record {listed.tag!r} could not be read. {text}"
 
 
+def _went_on_after(crash: Listed, listed: Collection[Listed]) -> bool:
+    """Whether steps were recorded after a crash: somebody caught it and trained on, or the run was made again."""
+    return any(one.tag.startswith(f"{Kind.PEAKS}/") and one.wall_time > crash.wall_time for one in listed)
+
+
 def _add(run: RunRecords, record: Record | str) -> None:
     if isinstance(record, Estimate):
         run.estimate = record
@@ -200,6 +210,8 @@ def _add(run: RunRecords, record: Record | str) -> None:
         run.peaks.append(record)
     elif isinstance(record, MeasuredProfile):
         run.profiles.append(record)
+    elif isinstance(record, Explanation):
+        run.crash = record
     elif isinstance(record, Notes):
         run.notes = record.sentences
     else:

@@ -10,6 +10,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.timeline import Timeline
@@ -17,6 +18,9 @@ from tensorboard_plugin_memest.memory.verdict import Verdict
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 
 Plain = dict[str, Any]
+
+# Of what was alive when a run ran out of memory; it is about what is large.
+MOST_LIVE = 20
 
 
 def headline(run: RunRecords) -> Plain:
@@ -48,6 +52,7 @@ def overview(run: RunRecords, limit_bytes: int | None) -> Plain:
         "estimate": estimate_view(estimate) if estimate else None,
         "verdict": verdict_view(estimate.fits(limit_bytes)) if estimate and limit_bytes else None,
         "measured": measured_view(run),
+        "crash": crash_view(run.crash) if run.crash else None,
         "problems": run.problems,
     }
 
@@ -104,6 +109,17 @@ def measured_view(run: RunRecords) -> Plain:
 def comparison_of(run: RunRecords) -> Comparison:
     """The run's estimate against what was measured on devices of its kind; without an estimate on any."""
     return compare_devices(run.estimate, run.peaks)
+
+
+def crash_view(crash: Explanation) -> Plain:
+    """Why a run ran out of memory, with the largest of what was alive."""
+    return {
+        **crash.to_dict(),
+        "headline": crash.headline,
+        "live": _items(crash.live[:MOST_LIVE]),
+        "live_count": len(crash.live),
+        "live_bytes": sum(item.bytes for item in crash.live),
+    }
 
 
 def items_view(phase: Phase) -> Plain:

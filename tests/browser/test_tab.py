@@ -12,6 +12,7 @@ from demo.results import read_records
 from demo.runs import RUNS
 from tensorboard_plugin_memest.log.record import Notes
 from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.measure.explain import explain_oom
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -362,7 +363,7 @@ def test_an_empty_log_directory_explains_what_to_do(
     expect(tab.get("empty")).to_contain_text("memest.log_model(model", timeout=PATIENCE)
 
 
-def test_the_reload_button_brings_new_runs(
+def test_the_reload_button_brings_new_runs_also_one_that_crashed(
     start_tensorboard: StartTensorBoard, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     with RunWriter(tmp_path / "one") as writer:
@@ -371,10 +372,19 @@ def test_the_reload_button_brings_new_runs(
     wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 1)
     tab = open_tab(server)
     tab.expect_run("one")
+    text = "OOM when allocating tensor with shape[6019376,128] and type float\n [[{{node adam/Mul_77}}]]"
+    crash = explain_oom(text, sample_estimate())
     with RunWriter(tmp_path / "two") as writer:
         writer.write_estimate(sample_estimate(optimizer="SGD"))
+        writer.write_crash(crash)
     wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 2)
     expect(tab.get("run-option")).to_have_count(1)
     tab.page.locator(".reload-button").click()
     expect(tab.get("run-option")).to_have_count(2)
     tab.expect_run("one")
+    expect(tab.get("crash")).to_have_count(0)
+    tab.get("run-option", run="two").click()
+    tab.expect_run("two")
+    expect(tab.get("crash-headline")).to_have_text(crash.headline)
+    assert tab.get("crash-advice").locator("li").all_text_contents() == list(crash.advice)
+    assert tab.get("crash").locator("dl [data-bytes]").first.get_attribute("data-bytes") == str(crash.bytes)

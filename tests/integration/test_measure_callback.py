@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
+import json
 import random
 import time
 import warnings
@@ -531,6 +532,18 @@ model.fit(data, steps_per_epoch=50, verbose=0, callbacks=[
 """
 
 
+# The log is read while the process still goes on, and the model is as it was.
+CAUGHT = """
+except tf.errors.ResourceExhaustedError as error:
+    import json, pathlib
+    from tensorboard_plugin_memest.measure.watch import WatchedFunction
+    from tests.unit.measure.logged import read_log
+    logged = read_log(pathlib.Path(sys.argv[1]))
+    told = [type(error).__name__, logged.crashes[0].step + 1, isinstance(model.train_function, WatchedFunction)]
+    print(json.dumps(told))
+"""
+
+
 def test_a_training_that_runs_out_of_memory_is_recorded_up_to_the_step_it_died_in(tmp_path):
     died = run_python(DIE, str(tmp_path), environment={**EXACT, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"})
     assert died.returncode == 1
@@ -545,19 +558,29 @@ def test_a_training_that_runs_out_of_memory_is_recorded_up_to_the_step_it_died_i
     assert grown[-1] > 100 * 2**20
     (note,) = logged.notes
     assert note.startswith(f"Training ended inside step {peaks.steps - 1} with ResourceExhaustedError")
+    # Why it died, from the error and from what was measured.
+    (crash,) = logged.crashes
+    assert (crash.phase, crash.step, crash.device) == ("step", peaks.steps - 1, "CPU:0")
+    assert crash.op.endswith("RandomUniform")
+    assert crash.bytes in [4 * 2**20 * call**2 for call in (peaks.steps, peaks.steps + 1)]
+    assert crash.in_use_bytes == peaks.windows[-1].peak_bytes
+    assert crash.limit_bytes == 256 * 2**20
     # The profile that was running is there too, and shows the allocations before the one that failed.
     (profile,) = logged.profiles
     assert profile.steps[0].name == "step 2"
     assert max(grown[2:]) == profile.peak_bytes
 
 
-def test_an_error_that_was_caught_leaves_the_step_out(tmp_path):
-    code = DIE.replace("model.fit(", "try:\n  model.fit(") + "\nexcept tf.errors.ResourceExhaustedError:\n  pass\n"
+def test_memory_that_ran_out_is_told_at_once_even_if_the_error_is_caught(tmp_path):
+    code = DIE.replace("model.fit(", "try:\n  model.fit(") + CAUGHT
     ended = run_python(code, str(tmp_path), environment={**EXACT, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"})
     assert ended.returncode == 0, ended.stderr
     logged = read_log(tmp_path)
-    assert 4 <= logged.peaks["CPU:0"].steps <= 8
-    assert logged.notes == ()
+    steps = logged.peaks["CPU:0"].steps
+    assert 5 <= steps <= 9
+    (crash,) = logged.crashes
+    assert crash.step == steps - 1
+    assert json.loads(ended.stdout.splitlines()[-1]) == ["ResourceExhaustedError", steps, False]
 
 
 def test_without_statistics_the_tab_is_told_what_to_do(tmp_path):

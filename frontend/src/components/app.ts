@@ -6,6 +6,7 @@ import { valueOf } from "../model/load";
 import type { State, Store } from "../model/store";
 import type { Overview } from "../model/types";
 import { base } from "../style/shared";
+import "./crash-card";
 import "./dominant-items";
 import "./items-card";
 import "./layer-table";
@@ -101,6 +102,7 @@ export class App extends LitElement {
     return html`
       <memest-verdict-card .overview=${overview} .unit=${unit}></memest-verdict-card>
       ${overview.problems.length ? html`<memest-problems .problems=${overview.problems}></memest-problems>` : nothing}
+      ${overview.crash ? html`<memest-crash-card .crash=${overview.crash} .unit=${unit}></memest-crash-card>` : nothing}
       <div class="cards ${estimate ? "" : "measured-only"}">
         <memest-phase-bars class="phases" .overview=${overview} .unit=${unit}></memest-phase-bars>
         ${

@@ -166,11 +166,43 @@ export interface Measured {
   notes: string[];
 }
 
+/** Why a run ran out of memory; what is not known is null. */
+export interface Crash {
+  headline: string;
+  source: string;
+  message: string;
+  op: string | null;
+  shape: Shape | null;
+  dtype: string | null;
+  bytes: Bytes | null;
+  device: string | null;
+  allocator: string | null;
+  layer: string | null;
+  category: Category | null;
+  role: string | null;
+  variable: string | null;
+  phase: string | null;
+  step: number | null;
+  /** The most that was in use in the step until it failed. */
+  in_use_bytes: Bytes | null;
+  limit_bytes: Bytes | null;
+  /** The largest of what was alive; `live_count` and `live_bytes` are of all. */
+  live: Item[];
+  live_count: number;
+  live_bytes: Bytes;
+  /** Whether it is what the estimate says, and not what was seen. */
+  live_is_predicted: boolean;
+  predicted_peak_bytes: Bytes | null;
+  expectation: string | null;
+  advice: string[];
+}
+
 export interface Overview {
   name: string;
   estimate: Estimate | null;
   verdict: Verdict | null;
   measured: Measured;
+  crash: Crash | null;
   problems: string[];
 }
 

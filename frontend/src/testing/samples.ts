@@ -1,5 +1,5 @@
 import type { Api } from "../model/api";
-import type { DevicePeaks, Estimate, Headline, LayerRow, Measured, Overview } from "../model/types";
+import type { Crash, DevicePeaks, Estimate, Headline, LayerRow, Measured, Overview } from "../model/types";
 
 /** Small answers for tests: what a test is not about has these values. */
 
@@ -69,7 +69,51 @@ export function overview(name: string, change: Partial<Overview> = {}): Overview
     estimate: estimate(),
     verdict: null,
     measured: measured(),
+    crash: null,
     problems: [],
+    ...change,
+  };
+}
+
+/** A third step that had no room for an update temporary of `net/a`. */
+export function crash(change: Partial<Crash> = {}): Crash {
+  return {
+    headline: "TensorFlow's allocator ran out in step 2 when asked for 400 B.",
+    source: "TensorFlow's allocator",
+    message: "OOM when allocating tensor with shape[100]",
+    op: "adam/Mul_7",
+    shape: [10, 10],
+    dtype: "float32",
+    bytes: 400,
+    device: "GPU:0",
+    allocator: "GPU_0_bfc",
+    layer: "net/a",
+    category: "temporaries",
+    role: "update temporary",
+    variable: "net/a/kernel",
+    phase: "step",
+    step: 2,
+    in_use_bytes: 2900,
+    limit_bytes: 3000,
+    live: [
+      {
+        layer: "net/a",
+        name: "net/a/kernel",
+        category: "weights",
+        role: "weight",
+        variable: "net/a/kernel",
+        shape: [10, 10],
+        dtype: "float32",
+        requested_bytes: 400,
+        bytes: 512,
+      },
+    ],
+    live_count: 3,
+    live_bytes: 2900,
+    live_is_predicted: true,
+    predicted_peak_bytes: 3000,
+    expectation: "The estimate had said 2.9 KiB for a step.",
+    advice: ["Make net/a/kernel smaller.", "A smaller batch_size."],
     ...change,
   };
 }

@@ -11,15 +11,20 @@ from hypothesis import strategies as st
 
 from tensorboard_plugin_memest.log.metadata import Kind
 from tensorboard_plugin_memest.log.record import Notes, decode, encode, kind_and_tag
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, NewerFormatError
-from tests.samples import sample_estimate, sample_peaks, sample_profile
+from tests.samples import sample_estimate, sample_peaks, sample_profile, step_items
 from tests.strategies import estimates, measured_peaks, measured_profiles, names
 
 notes = st.builds(Notes, st.lists(names).map(tuple))
-RECORDS = [sample_estimate(), sample_peaks(), sample_profile(), Notes(("No GPU here.", "ß ☃"))]
+CRASH = Explanation(
+    "XLA", "ran out", shape=(3, 4), category=Category.GRADIENTS, live=tuple(step_items()), advice=("a",)
+)
+RECORDS = [sample_estimate(), sample_peaks(), sample_profile(), Notes(("No GPU here.", "ß ☃")), CRASH]
 
 
-@given(st.one_of(estimates, measured_peaks, measured_profiles, notes))
+@given(st.one_of(estimates, measured_peaks, measured_profiles, notes, st.just(CRASH)))
 def test_round_trip(record):
     kind, _ = kind_and_tag(record)
     assert decode(kind, encode(record)) == record
@@ -31,6 +36,7 @@ def test_kinds_and_tags():
         (Kind.PEAKS, "peaks/CPU:0"),
         (Kind.PROFILE, "profile/cpu_bfc@host/2026_01_01_00_00_00"),
         (Kind.NOTES, "notes"),
+        (Kind.CRASH, "crash"),
     ]
     with pytest.raises(TypeError, match="not 'an estimate'"):
         kind_and_tag("an estimate")

@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.log.metadata import parse_content
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.measure.allocator import Reading
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 
 
@@ -38,6 +39,10 @@ class Logged:
     @property
     def profiles(self) -> list[MeasuredProfile]:
         return [record for record in self.records if isinstance(record, MeasuredProfile)]
+
+    @property
+    def crashes(self) -> list[Explanation]:
+        return [record for record in self.records if isinstance(record, Explanation)]
 
     @property
     def notes(self) -> tuple[str, ...]:

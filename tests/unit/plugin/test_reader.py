@@ -9,6 +9,7 @@ from tensorboard import errors
 
 from tensorboard_plugin_memest.log.metadata import Kind
 from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT
 from tensorboard_plugin_memest.plugin.reader import Reader, natural, parent_run
 from tests.events import content, string_tensor, write_raw
@@ -45,6 +46,19 @@ class Counted:
 )
 def test_parent_run(run, parent):
     assert parent_run(run) == parent
+
+
+def test_a_crash_is_told_until_steps_are_recorded_after_it(tmp_path, open_logdir, ctx):
+    crash = Explanation("XLA", "ran out", bytes=7)
+    with RunWriter(tmp_path / "run") as writer:
+        writer.write_peaks(sample_peaks())
+        writer.write_crash(crash)
+        writer.write_notes(["Later."])
+    reader = Reader(open_logdir(tmp_path))
+    assert reader.run(ctx, "", "run").crash == crash
+    with RunWriter(tmp_path / "run") as writer:
+        writer.write_peaks(sample_peaks(steps=6))
+    assert Reader(open_logdir(tmp_path)).run(ctx, "", "run").crash is None
 
 
 def test_natural_order():

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
@@ -71,13 +74,26 @@ def test_overview_of_nothing():
             "profiles": [],
             "notes": [],
         },
+        "crash": None,
         "problems": [],
     }
 
 
+def test_a_crash_is_told_with_the_largest_of_what_was_alive():
+    items = [Item("a", f"op{n}", Category.TEMPORARIES, "x", None, (n,), "int8", n, n) for n in range(100, 0, -1)]
+    crash = Explanation("XLA", "ran out", op="op", bytes=7, phase="step", step=3, live=tuple(items), advice=("Less.",))
+    answer = views.overview(RunRecords("run", crash=crash), None)["crash"]
+    assert answer.pop("live") == [item.to_dict() for item in items[:20]]
+    assert (answer.pop("live_count"), answer.pop("live_bytes")) == (100, 5050)
+    assert answer.pop("headline") == "XLA ran out in step 3 when asked for 7 B."
+    rest = crash.to_dict()
+    del rest["live"]
+    assert answer == rest
+
+
 def test_overview_has_the_fields_of_the_contract(full):
     answer = views.overview(full, None)
-    assert list(answer) == ["name", "estimate", "verdict", "measured", "problems"]
+    assert list(answer) == ["name", "estimate", "verdict", "measured", "crash", "problems"]
     assert list(answer["estimate"]) == [
         "subject",
         "peak_bytes",
