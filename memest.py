@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest import Rehearsal as Rehearsal
     from tensorboard_plugin_memest import Verdict as Verdict
     from tensorboard_plugin_memest import estimate as estimate
-    from tensorboard_plugin_memest import estimate_function as estimate_function
     from tensorboard_plugin_memest import explain_oom as explain_oom
     from tensorboard_plugin_memest import log_model as log_model
     from tensorboard_plugin_memest import log_profile as log_profile

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensorboard_plugin_memest.api import log_model
-    from tensorboard_plugin_memest.estimation.function import estimate_function
     from tensorboard_plugin_memest.estimation.model import estimate
     from tensorboard_plugin_memest.measure.callback import MemoryCallback
     from tensorboard_plugin_memest.measure.cpu_allocator import use_gpu_allocator_on_cpu
@@ -30,7 +29,6 @@ _HOMES = {
     "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
-    "estimate_function": "tensorboard_plugin_memest.estimation.function",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
@@ -45,7 +43,6 @@ __all__ = [
     "Rehearsal",
     "Verdict",
     "estimate",
-    "estimate_function",
     "explain_oom",
     "log_model",
     "log_profile",
@@ -60,11 +57,10 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in ("tensorflow", "keras"):
+        if error.name not in ("tensorflow", "keras"):
             raise
         raise ModuleNotFoundError(
-            f"memest.{name} needs TensorFlow >= 2.16 with Keras 3, and {missing!r} is not installed. "
+            f"memest.{name} needs TensorFlow >= 2.16 with Keras 3, and {error.name!r} is not installed. "
             "Run: pip install tensorflow",
             name=error.name,
         ) from error

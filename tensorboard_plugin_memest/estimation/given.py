@@ -12,13 +12,18 @@ from tensorboard_plugin_memest.memory.errors import UsageError
 
 @dataclass(frozen=True)
 class Given:
-    """Arguments of `estimate`; None for what was not given."""
+    """Arguments of `estimate`; None for what was not given.
+
+    Attributes:
+        one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
+    """
 
     batch_size: int | None = None
     optimizer: Any = None
     loss: Any = None
     inputs: Any = None
     targets: Any = None
+    one_size: bool = False
 
     @property
     def objects(self) -> list[Any]:

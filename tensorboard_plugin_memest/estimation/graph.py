@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +20,6 @@ from tensorboard_plugin_memest.estimation.variables import Variable, size_in_byt
 CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
 LOOPS = {"While", "StatelessWhile"}
 CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
-
-# Stands for a tensor that a step is given: an op that has a shape, but neither inputs nor a value. A placeholder would
-# do, but Grappler takes the shape of what is fed for unknown.
-ARGUMENT = "InfeedDequeue"
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,6 @@ class StepGraph:
         fetches: (node, output) of what the step returns.
         unknown: names of nodes with an output of unknown size.
         held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
-        fed: nodes that stand for what the caller of the step passes, and holds until it has run.
         assumed: names of nodes whose first dimension was not known and was taken for the batch.
         arguments: in a function's graph, the nodes that stand for its arguments, in order.
         library: definitions of the functions that nodes call.
@@ -77,7 +72,6 @@ class StepGraph:
     fetches: list[tuple[int, int]]
     unknown: list[str]
     held: set[int] = field(default_factory=set)
-    fed: set[int] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
@@ -99,45 +93,67 @@ class StepGraph:
         return _function_graph(self.library, name, shapes, variables)
 
 
+@dataclass(frozen=True)
+class TracedStep:
+    """A traced function as plain protocol buffers, which outlive the graph they were made of.
+
+    Attributes:
+        definition: its ops, with the shapes that tracing found out.
+        captured: name of a placeholder for a captured tensor that is no variable, to the tensor's shape.
+        fetched: names of the tensors that it returns.
+        kept: names of the ops that have to run.
+    """
+
+    definition: graph_pb2.GraphDef
+    captured: Mapping[str, tensor_shape_pb2.TensorShapeProto]
+    fetched: Sequence[str]
+    kept: Sequence[str]
+
+
+def traced_step(graph: tf_func_graph.FuncGraph) -> TracedStep:
+    """`graph` as it can be kept."""
+    fetched = [output.name for output in graph.outputs]
+    return TracedStep(
+        definition=graph.as_graph_def(add_shapes=True),
+        captured={
+            internal.op.name: external.shape.as_proto()
+            for external, internal in graph.captures
+            if external.dtype not in (tf.resource, tf.variant) and external.shape.is_fully_defined()
+        },
+        fetched=fetched,
+        kept=sorted({_tensor_name(name) for name in fetched} | {op.name for op in graph.control_outputs}),
+    )
+
+
 def optimized_graph(
-    graph: tf_func_graph.FuncGraph,
-    handles: Mapping[str, Variable],
-    device: str,
-    batch_size: int,
-    fed: Collection[str] = (),
+    graph: tf_func_graph.FuncGraph | TracedStep, handles: Mapping[str, Variable], device: str, batch_size: int
 ) -> StepGraph:
     """What Grappler makes of a traced function, with every static shape restored.
 
     Args:
-        graph: a traced function.
+        graph: a traced function, which is left as it is.
         handles: name of a placeholder for a captured variable, to the variable.
         device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
         batch_size: what a first dimension that tracing did not find out is taken for.
-        fed: names of placeholders for tensors that the caller passes.
     """
-    captured = {
-        internal.op.name: tf.TensorShape(external.shape)
-        for external, internal in graph.captures
-        if external.dtype not in (tf.resource, tf.variant) and external.shape.is_fully_defined()
-    }
-    definition = graph.as_graph_def(add_shapes=True)
+    step = graph if isinstance(graph, TracedStep) else traced_step(graph)
+    definition = graph_pb2.GraphDef()
+    definition.CopyFrom(step.definition)
     for node in definition.node:
         # Grappler fuses only what it knows to be placed on a device whose kernels can.
         _keep_control_flow(node)
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
         if node.name in handles:
             _make_handle(node, handles[node.name])
-        elif node.op == "Placeholder" and (node.name in captured or node.name in fed):
-            _make_argument(node, captured.get(node.name))
+        elif node.name in step.captured and node.op == "Placeholder":
+            node.attr["shape"].shape.CopyFrom(step.captured[node.name])
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
     traced = _traced_shapes(definition.node)
     for function in definition.library.function:
         for node in function.node_def:
             _keep_control_flow(node)
     meta = meta_graph_pb2.MetaGraphDef(graph_def=definition)
-    fetched = [output.name for output in graph.outputs]
-    kept = sorted({_tensor_name(name) for name in fetched} | {op.name for op in graph.control_outputs})
-    meta.collection_def["train_op"].node_list.value.extend(kept)
+    meta.collection_def["train_op"].node_list.value.extend(step.kept)
     config = config_pb2.ConfigProto()
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     config.graph_options.rewrite_options.min_graph_nodes = -1
@@ -145,10 +161,9 @@ def optimized_graph(
     _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
     nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
-    step = _read(optimized, nodes, handles, fetched, traced, batch_size)
-    step.held = {index for index, node in enumerate(step.nodes) if node.name in captured}
-    step.fed = {index for index, node in enumerate(step.nodes) if node.name in fed}
-    return step
+    read = _read(optimized, nodes, handles, step.fetched, traced, batch_size)
+    read.held = {index for index, node in enumerate(read.nodes) if node.name in step.captured}
+    return read
 
 
 def _tensor_name(name: str) -> str:
@@ -162,15 +177,6 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["dtype"].type = tf.as_dtype(variable.dtype).as_datatype_enum
     node.attr["shape"].shape.CopyFrom(tf.TensorShape(variable.shape).as_proto())
     node.attr["shared_name"].s = node.name.encode()
-
-
-def _make_argument(node: node_def_pb2.NodeDef, shape: tf.TensorShape | None) -> None:
-    """Makes a placeholder a source whose shape Grappler believes, as it does that of a function's argument in a run."""
-    dtype, known = node.attr["dtype"].type, node.attr["shape"].shape if shape is None else shape.as_proto()
-    made = node_def_pb2.NodeDef(name=node.name, op=ARGUMENT, device=node.device)
-    made.attr["dtype"].type = dtype
-    made.attr["shape"].shape.CopyFrom(known)
-    node.CopyFrom(made)
 
 
 def _see_through(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
@@ -232,7 +238,12 @@ def _function_graph(
     variables: Sequence[Variable | None],
 ) -> StepGraph:
     function = library[name]
-    definition, flat_names = function_def_to_graph.function_def_to_graph_def(function)
+    known_functions = graph_pb2.GraphDef()
+    known_functions.library.function.extend(library.values())
+    with tf.Graph().as_default():
+        # The functions that this one calls are looked up in the graph at hand; their own may be gone.
+        tf.import_graph_def(known_functions, name="")
+        definition, flat_names = function_def_to_graph.function_def_to_graph_def(function)
     arguments = [argument.name for argument in function.signature.input_arg]
     known = {name: shape for name, shape in zip(arguments, shapes, strict=True) if shape is not None}
     handles = {name: variable for name, variable in zip(arguments, variables, strict=True) if variable is not None}
@@ -351,11 +362,9 @@ def _lacks_batch(shape: tf.TensorShape) -> bool:
 
 
 def _output(dtype: tf.DType, shape: tf.TensorShape) -> Output:
-    # A reference to a variable of the old kind is the variable's own tensor.
-    dtype = dtype.base_dtype
     if not shape.is_fully_defined():
         return Output(None, dtype.name, 0)
-    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype))
+    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype.base_dtype))
 
 
 def constant_value(node: Node) -> np.ndarray | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -11,15 +12,16 @@ import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
+from tensorboard_plugin_memest.estimation.batches import derived_step
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import GPU, Device, training_device
 from tensorboard_plugin_memest.estimation.given import Given
-from tensorboard_plugin_memest.estimation.graph import optimized_graph
+from tensorboard_plugin_memest.estimation.graph import TracedStep, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.phases import Run, phases_of
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.program import program_of
-from tensorboard_plugin_memest.estimation.subject import require_subject, require_tensorflow
+from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
@@ -68,24 +70,88 @@ def estimate(
     """
     require_tensorflow()
     require_subject(model_or_build, "The first argument of estimate")
-    require_graph_mode(jit_compile, run_eagerly)
+    _check_mode(jit_compile, run_eagerly)
     apart_from_the_device()
     chosen = training_device(device)
     given = Given(batch_size, optimizer, loss, inputs, targets)
-    # Whatever graph or function the caller is building, nothing goes into it.
-    with tf_context.eager_mode(), untouched_globals(), untouched_functions():
-        if isinstance(model_or_build, keras.Model):
-            training = training_of_model(model_or_build, given)
-        else:
-            training = training_of_function(model_or_build, given)
-        try:
-            return assemble(training, chosen, _mode_notes(training, jit_compile, chosen))
-        finally:
+    return Origin(model_or_build, given, jit_compile, chosen).estimate()
+
+
+class Origin:
+    """What an estimate was made of: it gives the estimate for any other batch size.
+
+    Args:
+        model_or_build: as for `estimate`.
+        given: what was passed beside it.
+        jit_compile: as for `estimate`.
+        device: the device it is for.
+    """
+
+    def __init__(
+        self,
+        model_or_build: keras.Model | Callable[[], keras.Model],
+        given: Given,
+        jit_compile: bool | None,
+        device: Device,
+    ) -> None:
+        self.model_or_build = model_or_build
+        self.given = given
+        self.jit_compile = jit_compile
+        self.device = device
+        self._trained: dict[int, Training] = {}  # by the batch size that was asked for
+        self._steps: dict[int, TracedStep] = {}
+        self._made: dict[int, Estimate] = {}
+
+    def estimate(self) -> Estimate:
+        """The estimate that was asked for."""
+        return self._assemble(self._train(self.given.batch_size))
+
+    def at_batch_size(self, batch_size: int) -> Estimate:
+        """The estimate for another batch size: the same as a new one for that size.
+
+        The step is derived from those that were traced, and traced anew where that cannot be exact.
+
+        Raises:
+            ValueError: the batch size is no positive integer, or not the one that the model fixes.
+        """
+        first = next(iter(self._trained.values()))
+        wanted = positive_batch_size(batch_size)
+        if first.fixed_batch_sizes and wanted not in first.fixed_batch_sizes:
+            raise UsageError(
+                f"at_batch_size({wanted}): the batch size of the model {first.model_name!r} is fixed at "
+                f"{min(first.fixed_batch_sizes)}. Leave the batch dimension of its inputs open (None) to compare sizes."
+            )
+        if wanted not in self._made:
+            found = derived_step(self._steps, wanted)
+            base = self._trained.get(found[0]) if found else None
+            if found is None or base is None:
+                made = self._assemble(self._train(wanted))
+            else:
+                made = self._assemble(base.resized(wanted, found[1]))
+            self._made[wanted] = made
+        return self._made[wanted]
+
+    def _train(self, batch_size: int | None) -> Training:
+        given = replace(self.given, batch_size=batch_size, one_size=bool(self._trained))
+        # Whatever graph or function the caller is building, nothing goes into it.
+        with tf_context.eager_mode(), untouched_globals(), untouched_functions():
+            if isinstance(self.model_or_build, keras.Model):
+                training = training_of_model(self.model_or_build, given)
+            else:
+                training = training_of_function(self.model_or_build, given)
             training.discard()
+        for size, step in training.steps.items():
+            self._trained.setdefault(size, training)
+            self._steps.setdefault(size, step)
+        return training
+
+    def _assemble(self, training: Training) -> Estimate:
+        notes = _mode_notes(training, self.jit_compile, self.device)
+        with tf_context.eager_mode(), untouched_globals():
+            return replace(_assemble(training, self.device, notes), origin=self)
 
 
-def require_graph_mode(jit_compile: bool | None, run_eagerly: bool = False) -> None:
-    """Raises ValueError if another mode is asked for than this release estimates."""
+def _check_mode(jit_compile: bool | None, run_eagerly: bool) -> None:
     if jit_compile not in (None, False):
         raise UsageError(
             f"jit_compile={jit_compile!r}: this release of memest estimates graph mode only. Pass jit_compile=False "
@@ -113,16 +179,9 @@ def _mode_notes(training: Training, jit_compile: bool | None, device: Device) ->
     return []
 
 
-def assemble(training: Training, device: Device, mode_notes: list[str]) -> Estimate:
-    """The estimate of a training, run on paper on `device`.
-
-    Args:
-        training: as traced.
-        device: what it runs on.
-        mode_notes: what was assumed about the mode.
-    """
+def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Estimate:
     trace = training.trace
-    graph = optimized_graph(trace.graph, trace.handles, device.kind, training.batch_size, trace.fed)
+    graph = optimized_graph(training.step, trace.handles, device.kind, training.batch_size)
     attribution = Attribution(graph, trace.owners)
     program, program_notes = program_of(attribution, device)
     born = {birth.variable for birth in [*(training.built or []), *training.slots]}

@@ -126,31 +126,35 @@ def batch_size_of(model: keras.Model, batch_size: int | None, inputs: Any) -> tu
     Raises:
         ValueError: `batch_size` is not a positive integer, or contradicts the inputs' own fixed one.
     """
-    given = _symbolic_inputs(model) if inputs is None else keras.tree.flatten(inputs)
-    shapes = [tuple(spec.shape) for spec in given if hasattr(spec, "shape")]
-    fixed = {shape[0] for shape in shapes if shape}
     own = f"the model {model.name!r}" if inputs is None else "inputs="
+    fixed = fixed_batch_sizes(model, inputs)
     if batch_size is not None:
-        wanted = positive_integer(batch_size)
-        if fixed and None not in fixed and wanted not in fixed:
+        wanted = positive_batch_size(batch_size)
+        if fixed and wanted not in fixed:
             raise UsageError(
                 f"batch_size={wanted}, but {own} fixes the batch at {min(fixed)}. Pass batch_size={min(fixed)}, or "
                 "leave the batch dimension of the input open (None)."
             )
         return wanted, []
-    if fixed and None not in fixed:
-        size = int(min(fixed))
-        return size, [f"The batch size is the one that {own} fixes, {size}."]
+    if fixed:
+        return min(fixed), [f"The batch size is the one that {own} fixes, {min(fixed)}."]
     return FIT_DEFAULT_BATCH_SIZE, [
         f"No batch size was given: {FIT_DEFAULT_BATCH_SIZE}, the default of model.fit, was assumed. Pass batch_size=."
     ]
 
 
-def positive_integer(batch_size: Any) -> int:
-    """`batch_size` as an int.
+def fixed_batch_sizes(model: keras.Model, inputs: Any) -> set[int]:
+    """The only batch sizes that the model, or what the caller gave as its inputs, takes; empty if any will do."""
+    given = _symbolic_inputs(model) if inputs is None else keras.tree.flatten(inputs)
+    fixed = {shape[0] for shape in (tuple(spec.shape) for spec in given if hasattr(spec, "shape")) if shape}
+    return set() if None in fixed else {int(size) for size in fixed}
+
+
+def positive_batch_size(batch_size: Any) -> int:
+    """`batch_size` as an integer.
 
     Raises:
-        ValueError: it is none, or not positive.
+        ValueError: it is no positive integer.
     """
     try:
         number = 0 if isinstance(batch_size, bool) else operator.index(batch_size)

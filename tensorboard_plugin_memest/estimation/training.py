@@ -6,17 +6,19 @@ import gc
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
 from tensorflow.python.framework import func_graph as tf_func_graph
 
+from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
+from tensorboard_plugin_memest.estimation.graph import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.phases import Birth
@@ -26,6 +28,7 @@ from tensorboard_plugin_memest.estimation.subject import (
     NoModelError,
     batch_size_of,
     checked_model,
+    fixed_batch_sizes,
     given_target_specs,
     input_specs,
     require_built,
@@ -39,6 +42,9 @@ from tensorboard_plugin_memest.memory.estimate import LayerInfo
 
 # Up to this many bytes a variable may exist where a model cannot be built without the values of some.
 SMALL = 2**20
+
+# A step of so many ops is traced within a fraction of a second.
+QUICK_OPS = 2000
 
 # What building a variable does to memory where nobody saw it: it is there.
 _UNSEEN = EagerRun()
@@ -62,6 +68,9 @@ class Training:
         jit_compile: whether it is compiled with XLA.
         run_eagerly: whether it is compiled to run eagerly.
         assumptions: what had to be assumed.
+        batch_assumptions: those of them that are about the batch size.
+        fixed_batch_sizes: the only batch sizes that the model takes; empty if it takes any.
+        steps: the step as traced for this batch size and, where that was cheap, for others.
         creations: the variables that never came to be.
     """
 
@@ -78,7 +87,27 @@ class Training:
     jit_compile: bool
     run_eagerly: bool
     assumptions: list[str]
+    batch_assumptions: list[str]
+    fixed_batch_sizes: set[int]
+    steps: dict[int, TracedStep]
     creations: Creations
+
+    @property
+    def step(self) -> TracedStep:
+        """The step for this batch size."""
+        return self.steps[self.batch_size]
+
+    def resized(self, batch_size: int, step: TracedStep) -> Training:
+        """The training for another batch size, for which `step` is the step."""
+        return replace(
+            self,
+            batch_size=batch_size,
+            layers=tuple(_resized(info, self.batch_size, batch_size) for info in self.layers),
+            # Somebody chose this size.
+            assumptions=[note for note in self.assumptions if note not in self.batch_assumptions],
+            batch_assumptions=[],
+            steps={batch_size: step},
+        )
 
     def discard(self) -> None:
         """Gives the traced graph up, which would stay in memory else; the rest can be used on."""
@@ -180,12 +209,15 @@ def _training(
     """
     notes = compile_as_given(model, given)
     compiled = len(creations.all)
-    batch_size, assumed = batch_size_of(model, given.batch_size, given.inputs)
-    notes += assumed
+    batch_size, batch_notes = batch_size_of(model, given.batch_size, given.inputs)
+    fixed = fixed_batch_sizes(model, given.inputs)
+    notes += batch_notes
     x = input_specs(model, batch_size, given.inputs)
     y, assumed = targets_of(model, x, batch_size, given)
+    # The first trace opens their scopes once more than any later one, to create their variables.
+    building = [optimizer.name for optimizer in optimizers_of(model) if not optimizer.built]
     trace = trace_step(model, Batch(x, y))
-    births, others = births_of(creations, trace)
+    births, others = _births(creations, trace)
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
@@ -224,11 +256,42 @@ def _training(
         jit_compile=bool(model.jit_compile),
         run_eagerly=bool(model.run_eagerly),
         assumptions=[*notes, *assumed],
+        batch_assumptions=batch_notes,
+        fixed_batch_sizes=fixed,
+        steps=_steps(model, given, trace, batch_size, fixed, building),
         creations=creations,
     )
 
 
-def births_of(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
+def _resized(info: LayerInfo, old: int, new: int) -> LayerInfo:
+    shape = info.output_shape
+    return replace(info, output_shape=(new, *shape[1:])) if shape and shape[0] == old else info
+
+
+def _steps(
+    model: keras.Model, given: Given, trace: Trace, batch_size: int, fixed: set[int], building: list[str]
+) -> dict[int, TracedStep]:
+    """The step for this batch size and, where a trace is quick, for as many others as tell how it depends on that."""
+    steps = {batch_size: traced_step(trace.graph)}
+    if fixed or given.one_size or len(steps[batch_size].definition.node) > QUICK_OPS:
+        return steps
+    *others, never_traced = other_sizes(batch_size, 3)
+    for size in others:
+        try:
+            x = input_specs(model, size, given.inputs)
+            y, _ = targets_of(model, x, size, given)
+            other = trace_step(model, Batch(x, y), building)
+        except Exception:
+            # A model that works for one batch size only is none of those that can be replayed.
+            break
+        steps[size] = traced_step(other.graph)
+        discard_graph(other.graph)
+        if derived_step(steps, never_traced) is not None:
+            break
+    return steps
+
+
+def _births(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
     """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
 
     Variables that belong to nothing that was traced count too, as long as somebody holds them.
@@ -251,7 +314,7 @@ def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
     used = set(trace.handles.values())
     return tuple(
         type(optimizer).__name__
-        for optimizer in optimizers_of([model])
+        for optimizer in optimizers_of(model)
         if any(trace.variables.of_handle(variable.handle) in used for variable in optimizer.variables)
     )
 

@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import sys
+from typing import Any
 
 import tensorflow as tf
 
@@ -62,7 +63,8 @@ def _rehearse(play: Play, handover: Handover) -> None:
         return
     play.begin()
     model = checked_model(build(), "What the function returns")
-    given = Given(handover.batch_size, **{name: arguments.get(name) for name in _OF_THE_RUN})
+    passed: dict[str, Any] = {name: arguments.get(name) for name in _OF_THE_RUN}
+    given = Given(handover.batch_size, **passed)
     notes = compile_as_given(model, given)
     if arguments.get("jit_compile") is not None:
         model.jit_compile = arguments["jit_compile"]

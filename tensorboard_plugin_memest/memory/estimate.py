@@ -7,9 +7,11 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.text import as_text
@@ -185,6 +187,13 @@ class Subject:
         return cls(**data)
 
 
+class Origin(Protocol):
+    """What an estimate was made of."""
+
+    def at_batch_size(self, batch_size: int) -> Estimate:
+        """The same training for another batch size."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """The predicted memory of one training run, phase by phase. All numbers are bytes.
@@ -196,6 +205,8 @@ class Estimate:
         layer_infos: every layer of the model, in the model's order.
         assumptions: everything that was assumed, one sentence each.
         limit_bytes: memory of the device this process sees or of the device named by the caller; None when unknown.
+        origin: what it was made of, for estimating the same training for other batch sizes; None where that is not at
+            hand, as for an estimate that was read from JSON. It is no part of the record.
     """
 
     subject: Subject
@@ -204,6 +215,7 @@ class Estimate:
     layer_infos: tuple[LayerInfo, ...]
     assumptions: tuple[str, ...] = ()
     limit_bytes: int | None = None
+    origin: Origin | None = field(default=None, repr=False, compare=False)
     _layers: list[Layer] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -243,6 +255,59 @@ class Estimate:
             {name: (phase.peak_bytes, phase.peak_range) for name, phase in self.phases.items()},
             parse_bytes(limit),
         )
+
+    def at_batch_size(self, batch_size: int) -> Estimate:
+        """The estimate for another batch size, the same as a new estimate for that size would be.
+
+        The model's Python code does not run again: what depends on the batch size was found out when the estimate was
+        made. Where that cannot be exact the step is traced again, silently: for a batch of one, which TensorFlow
+        broadcasts where it does not broadcast others; where the step is large and was not traced for a second size yet;
+        and where shapes depend on the batch size in an unusual way. What cannot be seen is Python code that decides by
+        the batch size (`if batch_size > 64`).
+
+        Args:
+            batch_size: examples a step.
+
+        Raises:
+            ValueError: it is no positive integer, the model takes one batch size only, or the estimate does not know
+                what it was made of (it was read from JSON).
+        """
+        return self._known_origin("at_batch_size").at_batch_size(batch_size)
+
+    def max_batch_size(self, limit: int | str) -> int:
+        """The largest batch size whose every phase surely fits into `limit`, in every order that can happen.
+
+        It is looked for with a few estimates, in steps that follow from how the peak grows with the batch.
+
+        Args:
+            limit: as for `fits`.
+
+        Returns:
+            Examples a step; 0 if not even one fits, and at most LARGEST_BATCH_SIZE.
+
+        Raises:
+            ValueError: as for `fits` and `at_batch_size`.
+        """
+        limit_bytes = parse_bytes(limit)
+        origin = self._known_origin("max_batch_size")
+        return largest_that_fits(
+            lambda size: self if size == self.subject.batch_size else origin.at_batch_size(size),
+            self.subject.batch_size,
+            limit_bytes,
+        )
+
+    def _known_origin(self, asked: str) -> Origin:
+        if self.origin is None:
+            raise UsageError(
+                f"{asked}() needs the model, which this estimate does not have: it was read from JSON or from a log "
+                "directory, or made by something that cannot be asked again. Make a new one with memest.estimate(...) "
+                "and ask that."
+            )
+        return self.origin
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Models and functions cannot be pickled in general; the numbers can.
+        return {**self.__dict__, "origin": None}
 
     def __str__(self) -> str:
         return as_text(self)

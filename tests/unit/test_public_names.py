@@ -15,7 +15,6 @@ HOMES = {
     "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
-    "estimate_function": "tensorboard_plugin_memest.estimation.function",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
@@ -55,7 +54,7 @@ def test_importing_memest_imports_no_tensorflow_and_using_a_name_does():
     ) == [False, True]
 
 
-@pytest.mark.parametrize("name", ["MemoryCallback", "estimate", "estimate_function", "log_model", "log_profile"])
+@pytest.mark.parametrize("name", ["MemoryCallback", "estimate", "log_model", "log_profile"])
 def test_without_tensorflow_it_says_what_to_install(name):
     told = answer_of(
         """
