@@ -15,6 +15,7 @@ from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.batches import derived_step
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import GPU, Device, training_device
+from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import TracedStep, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
@@ -134,7 +135,7 @@ class Origin:
     def _train(self, batch_size: int | None) -> Training:
         given = replace(self.given, batch_size=batch_size, one_size=bool(self._trained))
         # Whatever graph or function the caller is building, nothing goes into it.
-        with tf_context.eager_mode(), untouched_globals(), untouched_functions():
+        with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
             if isinstance(self.model_or_build, keras.Model):
                 training = training_of_model(self.model_or_build, given)
             else:
@@ -147,7 +148,7 @@ class Origin:
 
     def _assemble(self, training: Training) -> Estimate:
         notes = _mode_notes(training, self.jit_compile, self.device)
-        with tf_context.eager_mode(), untouched_globals():
+        with tf_context.eager_mode(), untouched_globals(), without_full_collections():
             return replace(_assemble(training, self.device, notes), origin=self)
 
 
