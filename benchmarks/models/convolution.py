@@ -43,7 +43,7 @@ def _separable() -> keras.Model:
     parts = [keras.Input((96, 96, 3)), layers.Conv2D(32, 3, strides=2, padding="same", activation="relu")]
     for filters in (64, 128, 256):
         parts += [layers.SeparableConv2D(filters, 3, padding="same"), layers.BatchNormalization()]
-        parts += [layers.Activation("swish"), layers.AveragePooling2D()]
+        parts += [layers.Activation("swish"), layers.AveragePooling2D(2)]
     parts += [layers.GlobalMaxPooling2D(), layers.Dense(20, activation="softmax")]
     return compiled(keras.Sequential(parts), "nadam")
 

@@ -149,7 +149,7 @@ def _diffusion() -> keras.Model:
         y = layers.Conv2D(filters, 3, padding="same", activation="swish")(layers.BatchNormalization()(x))
         x = layers.Conv2D(filters, 1)(x) + layers.Conv2D(filters, 3, padding="same")(y)
         skips.append(x)
-        x = layers.AveragePooling2D()(x)
+        x = layers.AveragePooling2D(2)(x)
     for filters in (64, 32):
         x = layers.Concatenate()([layers.UpSampling2D(interpolation="bilinear")(x), skips.pop()])
         x = layers.Conv2D(filters, 3, padding="same", activation="swish")(x)

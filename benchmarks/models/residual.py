@@ -54,7 +54,7 @@ def _densely_connected() -> keras.Model:
             y = layers.Conv2D(12, 3, padding="same")(layers.ReLU()(layers.BatchNormalization()(x)))
             x = layers.Concatenate()([x, y])
         if block < 2:
-            x = layers.AveragePooling2D()(layers.Conv2D(x.shape[-1] // 2, 1)(x))
+            x = layers.AveragePooling2D(2)(layers.Conv2D(x.shape[-1] // 2, 1)(x))
     return compiled(keras.Model(inputs, _head(x)), "rmsprop")
 
 
