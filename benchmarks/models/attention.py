@@ -91,7 +91,7 @@ def _grouped_queries() -> keras.Model:
     x = layers.Embedding(4000, 256)(inputs)
     for _ in range(2):
         y = layers.RMSNormalization()(x)
-        x = x + layers.GroupedQueryAttention(64, 4, 2)(y, y, use_causal_mask=True)
+        x = x + layers.GroupQueryAttention(64, 4, 2)(y, y, use_causal_mask=True)
         y = layers.RMSNormalization()(x)
         gated = layers.Multiply()([layers.Dense(512, activation="silu")(y), layers.Dense(512)(y)])
         x = x + layers.Dense(256)(gated)

@@ -52,7 +52,7 @@ def _siamese() -> keras.Model:
     return compiled(keras.Model([one, other], outputs), "rmsprop", "binary_crossentropy")
 
 
-class _Subclassed(keras.Model):  # type: ignore[misc]
+class TwoHeads(keras.Model):  # type: ignore[misc]
     """Two heads on a trunk, written as a class."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class _Subclassed(keras.Model):  # type: ignore[misc]
 
 
 def _subclassed() -> keras.Model:
-    return compiled(_Subclassed(), "adamw", ["mse", "mae"])
+    return compiled(TwoHeads(), "adamw", ["mse", "mae"])
 
 
 def _graph_like() -> keras.Model:
