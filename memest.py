@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest import explain_oom as explain_oom
     from tensorboard_plugin_memest import log_model as log_model
     from tensorboard_plugin_memest import log_profile as log_profile
+    from tensorboard_plugin_memest import monitor as monitor
     from tensorboard_plugin_memest import rehearse as rehearse
     from tensorboard_plugin_memest import use_gpu_allocator_on_cpu as use_gpu_allocator_on_cpu
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.measure.callback import MemoryCallback
     from tensorboard_plugin_memest.measure.cpu_allocator import use_gpu_allocator_on_cpu
     from tensorboard_plugin_memest.measure.explain import explain_oom
+    from tensorboard_plugin_memest.measure.monitor import monitor
     from tensorboard_plugin_memest.measure.profile_files import log_profile
     from tensorboard_plugin_memest.measure.rehearse import rehearse
     from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -32,6 +33,7 @@ _HOMES = {
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
+    "monitor": "tensorboard_plugin_memest.measure.monitor",
     "rehearse": "tensorboard_plugin_memest.measure.rehearse",
     "use_gpu_allocator_on_cpu": "tensorboard_plugin_memest.measure.cpu_allocator",
 }
@@ -46,6 +48,7 @@ __all__ = [
     "explain_oom",
     "log_model",
     "log_profile",
+    "monitor",
     "rehearse",
     "use_gpu_allocator_on_cpu",
 ]

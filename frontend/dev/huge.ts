@@ -165,6 +165,7 @@ export function hugeRecording(count: number): Recording {
         total_peak_bytes: measuredPeak,
         pipeline_bytes: 0,
         difference: (peak - measuredPeak) / measuredPeak,
+        host: null,
         phases: { step: measuredPeak },
         devices: [{ ...device, peak_bytes: measuredPeak, steps: 50_000 }],
         profiles: [],

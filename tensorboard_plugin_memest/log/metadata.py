@@ -26,6 +26,7 @@ class Kind(str, Enum):
     PROFILE = "profile"
     NOTES = "notes"
     CRASH = "crash"
+    BESIDE = "beside"
 
     def __str__(self) -> str:
         return self.value

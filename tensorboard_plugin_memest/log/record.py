@@ -11,7 +11,7 @@ from tensorboard_plugin_memest.log.metadata import Kind, profile_id, tag_for
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
-from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,16 @@ class Notes:
         return cls(tuple(data["sentences"]))
 
 
-Record = Estimate | MeasuredPeaks | MeasuredProfile | Notes | Explanation
+Record = Estimate | MeasuredPeaks | MeasuredProfile | MeasuredBeside | Notes | Explanation
 
-_DICT_RECORDS: dict[Kind, type[MeasuredPeaks] | type[MeasuredProfile] | type[Notes] | type[Explanation]] = {
+_DictRecord = type[MeasuredPeaks] | type[MeasuredBeside] | type[MeasuredProfile] | type[Notes] | type[Explanation]
+
+_DICT_RECORDS: dict[Kind, _DictRecord] = {
     Kind.PEAKS: MeasuredPeaks,
     Kind.PROFILE: MeasuredProfile,
     Kind.NOTES: Notes,
     Kind.CRASH: Explanation,
+    Kind.BESIDE: MeasuredBeside,
 }
 
 
@@ -52,10 +55,13 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
         return Kind.PROFILE, tag_for(Kind.PROFILE, profile_id(record))
     if isinstance(record, Notes):
         return Kind.NOTES, tag_for(Kind.NOTES)
+    if isinstance(record, MeasuredBeside):
+        return Kind.BESIDE, tag_for(Kind.BESIDE, f"{record.what}/{record.peaks.device}")
     if isinstance(record, Explanation):
         return Kind.CRASH, tag_for(Kind.CRASH)
     raise TypeError(
-        f"memest records an Estimate, MeasuredPeaks, MeasuredProfile, Explanation or Notes, not {record!r}."
+        "memest records an Estimate, MeasuredPeaks, MeasuredProfile, MeasuredBeside, Explanation or Notes, not "
+        f"{record!r}."
     )
 
 

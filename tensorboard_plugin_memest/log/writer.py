@@ -14,7 +14,7 @@ from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, build_metadata
 from tensorboard_plugin_memest.log.record import Notes, Record, encode, kind_and_tag
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
-from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 
 class RunWriter:
@@ -45,6 +45,10 @@ class RunWriter:
     def write_peaks(self, peaks: MeasuredPeaks) -> None:
         """Records the measured peaks of one device, all of the run so far."""
         self._write(peaks)
+
+    def write_beside(self, beside: MeasuredBeside) -> None:
+        """Records what was measured beside the training steps, all of the run so far."""
+        self._write(beside)
 
     def write_profile(self, profile: MeasuredProfile) -> None:
         """Records the memory timeline of one allocator in one profile."""

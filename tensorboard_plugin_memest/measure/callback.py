@@ -18,9 +18,11 @@ from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
 from tensorboard_plugin_memest.measure.guard import Guard
 from tensorboard_plugin_memest.measure.watch import unwatch, watch
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.measured import EVALUATE, PREDICT
 from tensorboard_plugin_memest.memory.units import parse_bytes
 
 TRAIN_FUNCTION = "train_function"
+_FUNCTIONS = {EVALUATE: "test_function", PREDICT: "predict_function"}
 
 LogModel = Callable[..., "Estimate | None"]
 
@@ -31,7 +33,9 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     When `fit` begins it logs the estimate of the model. Then it records, batch by batch, the highest number of bytes
     in use (the peak that `tf.config.experimental.get_memory_info` reports, reset before each batch) and those in use
     after it, on every device whose allocator counts. Memory profiles that appear in `logdir` during the training are
-    added, and it can make one itself. Validation is not part of any batch.
+    added, and it can make one itself. Validation is not part of any training batch; batches of validation, and those of
+    `evaluate` and `predict`, which take this callback, too, are recorded apart. Beside the devices' memory it records
+    the process's resident set before and after each step.
 
     The training stays as it is: nothing random is touched, nothing more waits for a device, and if a part of memest
     fails, it warns once (RuntimeWarning) and the training goes on without it.
@@ -82,6 +86,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._run: MeasuredFit | None = None
         # What the run is of, and what was estimated; weak, for a callback must not keep a model alive.
         self._measured_model: Callable[[], Any] = _nothing
+        self._in_training = False
+        self._other = EVALUATE
         self._is_estimated = False
         self._estimated_optimizer: Callable[[], Any] = _nothing
         self._finalizer: weakref.finalize[Any, Any] | None = None
@@ -108,10 +114,79 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Writes all there is and the profiles that appeared."""
         unwatch(self.model, TRAIN_FUNCTION)
+        self._in_training = False
         if self._run is not None:
             self._run.end_training()
 
+    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Evaluation begins, by itself or within `fit`."""
+        self._begin_other(EVALUATE)
+
+    def on_test_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The peak of a batch of evaluation is counted from here."""
+        self._begin_other_batch(EVALUATE, batch)
+
+    def on_test_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The peak is read."""
+        self._end_other_batch()
+
+    def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Evaluation is over."""
+        self._end_other(EVALUATE)
+
+    def on_predict_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Prediction begins."""
+        self._begin_other(PREDICT)
+
+    def on_predict_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The peak of a batch of prediction is counted from here."""
+        self._begin_other_batch(PREDICT, batch)
+
+    def on_predict_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The peak is read."""
+        self._end_other_batch()
+
+    def on_predict_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Prediction is over."""
+        self._end_other(PREDICT)
+
+    def _begin_other(self, kind: str) -> None:
+        if not self._in_training:
+            self._guard.run(MEASURING, self._begin_run)
+        self._guard.run(MEASURING, watch, self.model, _FUNCTIONS[kind], self._tell_of_other_error)
+        self._other = kind
+
+    def _begin_other_batch(self, kind: str, batch: int) -> None:
+        if self._run is not None:
+            self._run.begin_other_batch(kind, self._guard.run(MEASURING, self._steps_of, batch) or 1)
+
+    def _end_other_batch(self) -> None:
+        if self._run is not None:
+            self._run.end_other_batch()
+
+    def _end_other(self, kind: str) -> None:
+        unwatch(self.model, _FUNCTIONS[kind])
+        if self._run is not None and not self._in_training:
+            self._run.end_training()
+
+    def _tell_of_other_error(self, error: BaseException) -> None:
+        unwatch(self.model, _FUNCTIONS[self._other])
+        if self._run is not None:
+            self._run.fail(error, self._other)
+
     def _begin_training(self) -> None:
+        run = self._begin_run()
+        self._in_training = True
+        # A model that was compiled again trains differently.
+        optimizer = getattr(self.model, "optimizer", None)
+        if not self._is_estimated or self._estimated_optimizer() is not optimizer:
+            self._is_estimated = True
+            self._estimated_optimizer = weakref.ref(optimizer) if optimizer is not None else _nothing
+            self._estimate(run)
+        watch(self.model, TRAIN_FUNCTION, self._tell_of_error)
+
+    def _begin_run(self) -> MeasuredFit:
+        self._in_training = False
         logdir = resolve_logdir(self.logdir)
         if self._run is None or self._run.logdir != logdir or self._measured_model() is not self.model:
             if self._finalizer is not None:
@@ -124,16 +199,11 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._measured_model = weakref.ref(self.model)
             self._is_estimated = False
         self._run.begin()
-        # A model that was compiled again trains differently.
-        optimizer = getattr(self.model, "optimizer", None)
-        if not self._is_estimated or self._estimated_optimizer() is not optimizer:
-            self._is_estimated = True
-            self._estimated_optimizer = weakref.ref(optimizer) if optimizer is not None else _nothing
-            self._estimate(self._run)
-        watch(self.model, TRAIN_FUNCTION, self._tell_of_error)
+        return self._run
 
     def _tell_of_error(self, error: BaseException) -> None:
         unwatch(self.model, TRAIN_FUNCTION)
+        self._in_training = False
         if self._run is not None:
             self._run.fail(error)
 

@@ -75,34 +75,56 @@ class MeasuredFit:
         """Tells what could not be measured and what to do about it."""
         self._recording.note(sentence)
 
+    @property
+    def steps(self) -> int:
+        """How many training steps were recorded."""
+        return self._recording.steps
+
     def begin_batch(self, steps: int) -> None:
         """The next batch begins, of `steps` training steps."""
         self._guard.run(PROFILING, self._profiler.begin, self._recording.steps)
         self._guard.run(MEASURING, self._recording.begin, steps)
 
-    def end_batch(self) -> None:
-        """The batch is over."""
-        self._guard.run(MEASURING, self._recording.end)
+    def end_batch(self, steps: int | None = None) -> None:
+        """The batch is over; it was of `steps` steps, if that came out different from what was thought."""
+        self._guard.run(MEASURING, self._recording.end, steps)
         if self._guard.run(PROFILING, self._profiler.end):
             self._has_own_profile = True
         self._guard.run(WRITING, self._recording.write_if_due)
 
-    def fail(self, error: BaseException) -> None:
+    def begin_other_batch(self, kind: str, steps: int) -> None:
+        """The next batch of evaluation or prediction begins, `steps` of them at once."""
+        self._guard.run(MEASURING, self._recording.begin, steps, kind)
+
+    def end_other_batch(self) -> None:
+        """It is over."""
+        self._guard.run(MEASURING, self._recording.end)
+        self._guard.run(WRITING, self._recording.write_if_due)
+
+    def fail(self, error: BaseException, kind: str | None = None) -> None:
         """`error` is about to leave the step that has begun; if it is about memory, it is explained in the log, now.
+
+        `kind` is `"evaluate"` or `"predict"` for a batch of those.
 
         At once, because what follows is not sure: TensorFlow itself may end a process that has run out of memory.
         """
-        self._guard.run(EXPLAINING, self._explain, error)
+        self._guard.run(EXPLAINING, self._explain, error, kind)
 
-    def _explain(self, error: BaseException) -> None:
+    def _explain(self, error: BaseException, kind: str | None) -> None:
         steps = self._recording.steps
-        explanation = explain(error, self._estimate, phase="step" if steps else "first_step", step=steps)
+        phase, step = (kind, None) if kind else ("step" if steps else "first_step", steps)
+        explanation = explain(error, self._estimate, phase=phase, step=step)
         if explanation is None:
             return
         used, limit = self._recording.in_use(explanation.device)
-        full = explain(error, self._estimate, phase=explanation.phase, step=steps, in_use_bytes=used, limit_bytes=limit)
+        full = explain(error, self._estimate, phase=phase, step=step, in_use_bytes=used, limit_bytes=limit)
         self._recording.end_with(error)
         self._recording.write_crash(full or explanation)
+
+    def discard_batch(self) -> None:
+        """The batch that has begun, if it was not recorded, was none."""
+        self._recording.discard()
+        self._guard.run(PROFILING, self._profiler.discard)
 
     def end_epoch(self) -> None:
         """A good moment to write, and to read the profile that this run made itself.

@@ -57,7 +57,7 @@ _SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B|B)\b"
 # Of TensorFlow itself, in its several wordings over the releases.
 _TENSOR = re.compile(
     r"OOM when allocating tensor (?:with shape|of shape )\s*(\[[\d, ]*\]) and type (\w+(?: \w+)??)"
-    r"(?: on (\S+))?(?: by allocator (\w+))?(?=[\s;:.,]|\[|$)"
+    r"(?: on (\S+))?(?: by allocator (\w+))?(?=[\s;:.,\]]|\[|$)"
 )
 _EXHAUSTED = re.compile(
     r"Allocator \((\w+)\) ran out of memory trying to allocate " + _SIZE + r"(?: \(rounded to (\d+)\))?"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found
+from tensorboard_plugin_memest.measure.host import resident_bytes
 from tensorboard_plugin_memest.measure.peaks import PeakRecorder
 from tensorboard_plugin_memest.memory.explanation import Explanation
-from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import HOST, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 # Each record holds the whole run so far. They are written when the number of steps has doubled, and otherwise at times
 # that lie a tenth of the run's age apart: a day of training makes about a hundred records, and a killed run is known
@@ -21,35 +23,63 @@ _PAUSE_AT_EPOCHS = 2.0
 _PAUSE_PER_AGE = 0.1
 
 
+TRAIN = "train"
+_HOST_DEVICE = "HOST"
+_HOST_SOURCE = "the resident set of the process, before and after each step"
+
+
+@dataclass
+class _Kind:
+    """The steps of one kind: a recorder for each allocator, and how many steps were recorded and written."""
+
+    recorders: list[PeakRecorder]
+    steps: int = 0
+    written: int = 0
+
+    @classmethod
+    def of(cls, allocators: Sequence[AllocatorStatistics]) -> _Kind:
+        return cls([PeakRecorder() for _ in allocators])
+
+
 class Recording:
     """Measures the steps of one run and writes what it finds into the run's log directory.
 
     A step is `begin`, then `end`, or `discard` where it turns out that there was no step. Memory that is used between
-    steps is not theirs.
+    steps is not theirs. Batches of evaluation and prediction are steps of their own kind, counted apart.
 
     Args:
         logdir: the run's directory.
         found: the allocators to measure, and notes on those that cannot be.
         clock: seconds that only rise.
+        host: the process's resident set in bytes; None where it is not known.
 
     Attributes:
         before_bytes: the peak of each device before the first step, in bytes, in the order of the allocators.
     """
 
     def __init__(
-        self, logdir: str | os.PathLike[str], found: Found, clock: Callable[[], float] = time.monotonic
+        self,
+        logdir: str | os.PathLike[str],
+        found: Found,
+        clock: Callable[[], float] = time.monotonic,
+        host: Callable[[], int | None] = resident_bytes,
     ) -> None:
         self._logdir = logdir
         self._allocators: Sequence[AllocatorStatistics] = found.allocators
-        self._recorders = [PeakRecorder() for _ in found.allocators]
+        self._kinds = {TRAIN: _Kind.of(found.allocators)}
         self.before_bytes = [allocator.read().peak for allocator in found.allocators]
         self._notes = list(found.notes)
         self._notes_written: list[str] = []
         self._clock = clock
         self._started = self._written_at = clock()
-        self._steps = 0
-        self._steps_written = 0
+        self._recorded = 0  # steps of all kinds
+        self._written = 0
         self._open = 0
+        self._kind = TRAIN
+        self._host = host
+        self._host_recorder = PeakRecorder()
+        self._host_start: int | None = None
+        self._host_before = host()
         self._start_bytes = [0] * len(found.allocators)
         self._writer: RunWriter | None = None
 
@@ -59,25 +89,53 @@ class Recording:
 
     @property
     def steps(self) -> int:
-        """How many steps were recorded."""
-        return self._steps
+        """How many training steps were recorded."""
+        return self._kinds[TRAIN].steps
 
-    def begin(self, steps: int = 1) -> None:
-        """The next step begins, or the next `steps` that run together."""
-        self._open = steps
+    def begin(self, steps: int = 1, kind: str = TRAIN) -> None:
+        """The next step begins, or the next `steps` that run together; `kind` is `"evaluate"`, say, if not training."""
+        self._open, self._kind = steps, kind
         for number, allocator in enumerate(self._allocators):
             allocator.reset()
             self._start_bytes[number] = allocator.read().current
+        if kind == TRAIN:
+            self._host_start = self._host()
 
-    def end(self) -> None:
-        """The step is over: records its peak. Does nothing where none has begun."""
+    def end(self, steps: int | None = None) -> None:
+        """The step is over: records its peak. Does nothing where none has begun.
+
+        Args:
+            steps: how many it was, if that is not what was said when it began.
+        """
         if not self._open:
             return
-        for allocator, recorder, start in zip(self._allocators, self._recorders, self._start_bytes, strict=True):
+        self._open = steps or self._open
+        kind = self._kinds.get(self._kind)
+        if kind is None:
+            kind = self._kinds[self._kind] = _Kind.of(self._allocators)
+        for allocator, recorder, start in zip(self._allocators, kind.recorders, self._start_bytes, strict=True):
             current, peak = allocator.read()
             recorder.record(start, peak, current, self._open)
-        self._steps += self._open
+        kind.steps += self._open
+        self._recorded += self._open
+        if self._kind == TRAIN:
+            self._end_on_host()
         self._open = 0
+
+    def _end_on_host(self) -> None:
+        """The system does not count the most in between without forgetting the most of the whole process."""
+        now = self._host()
+        if self._host_start is not None and now is not None:
+            self._host_recorder.record(self._host_start, max(self._host_start, now), now, self._open)
+
+    def end_with(self, error: BaseException) -> None:
+        """The step that has begun ended with `error`, just now: records it up to there, and tells."""
+        if not self._open:
+            return
+        training = self._kind == TRAIN
+        where = f"Training ended inside step {self.steps}" if training else f"A batch of {self._kind} ended"
+        self.note(f"{where} with {type(error).__name__}; the peak of that step is what was in use until then.")
+        self.end()
 
     def in_use(self, device: str | None) -> tuple[int | None, int | None]:
         """The most that was in use since the open step began, and the limit, of `device`, in bytes; None if unknown."""
@@ -85,16 +143,6 @@ class Recording:
             if allocator.device == device or (device is None and len(self._allocators) == 1):
                 return allocator.read().peak, allocator.limit_bytes
         return None, None
-
-    def end_with(self, error: BaseException) -> None:
-        """The step that has begun ended with `error`, just now: records it up to there, and tells."""
-        if not self._open:
-            return
-        self.note(
-            f"Training ended inside step {self._steps} with {type(error).__name__}; the peak of that step is what was "
-            "in use until then."
-        )
-        self.end()
 
     def discard(self) -> None:
         """What began was no step."""
@@ -112,24 +160,31 @@ class Recording:
 
     def write_if_due(self, at_epoch_end: bool = False) -> None:
         """Writes what there is if the last record is old enough."""
-        if self._steps == self._steps_written:
+        if self._recorded == self._written:
             return
         now = self._clock()
         pause = now - self._written_at
         usual = max(_PAUSE_AT_EPOCHS if at_epoch_end else _LONGEST_PAUSE, _PAUSE_PER_AGE * (now - self._started))
-        doubled = self._steps >= 2 * self._steps_written and pause >= _SHORTEST_PAUSE
-        if self._steps_written == 0 or doubled or pause >= usual:
+        doubled = self._recorded >= 2 * self._written and pause >= _SHORTEST_PAUSE
+        if self._written == 0 or doubled or pause >= usual:
             self.write()
 
     def write(self) -> None:
         """Writes the whole run so far, and the notes that are new."""
         writer = self._open_writer()
-        if self._steps > self._steps_written:
-            for allocator, before, recorder in zip(self._allocators, self.before_bytes, self._recorders, strict=True):
-                writer.write_peaks(
-                    MeasuredPeaks(allocator.device, allocator.source, before, allocator.limit_bytes, recorder.windows)
-                )
-            self._steps_written = self._steps
+        if self._recorded > self._written:
+            for name, kind in self._kinds.items():
+                for peaks in self._peaks_of(kind) if kind.steps > kind.written else ():
+                    if name == TRAIN:
+                        writer.write_peaks(peaks)
+                    else:
+                        writer.write_beside(MeasuredBeside(name, peaks))
+                if name == TRAIN and kind.steps > kind.written and self._host_recorder.steps:
+                    windows = self._host_recorder.windows
+                    resident = MeasuredPeaks(_HOST_DEVICE, _HOST_SOURCE, self._host_before, None, windows)
+                    writer.write_beside(MeasuredBeside(HOST, resident))
+                kind.written = kind.steps
+            self._written = self._recorded
         if self._notes != self._notes_written:
             writer.write_notes(self._notes)
             self._notes_written = list(self._notes)
@@ -150,6 +205,12 @@ class Recording:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+    def _peaks_of(self, kind: _Kind) -> list[MeasuredPeaks]:
+        return [
+            MeasuredPeaks(allocator.device, allocator.source, before, allocator.limit_bytes, recorder.windows)
+            for allocator, before, recorder in zip(self._allocators, self.before_bytes, kind.recorders, strict=True)
+        ]
 
     def _open_writer(self) -> RunWriter:
         if self._writer is None:

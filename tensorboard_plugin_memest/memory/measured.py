@@ -91,6 +91,32 @@ class MeasuredPeaks:
         )
 
 
+EVALUATE = "evaluate"
+PREDICT = "predict"
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class MeasuredBeside:
+    """What was measured beside the training steps of a device.
+
+    Attributes:
+        what: `"evaluate"` or `"predict"` for their batches, counted as steps; `"host"` for the host's memory in the
+            training steps.
+        peaks: the peaks. For the host these are of the process's resident set, as it was before and after each step.
+    """
+
+    what: str
+    peaks: MeasuredPeaks
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"what": self.what, "peaks": self.peaks.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MeasuredBeside:
+        return cls(data["what"], MeasuredPeaks.from_dict(data["peaks"]))
+
+
 @dataclass(frozen=True)
 class MeasuredProfile:
     """The memory timeline of one allocator in one profile.

@@ -12,7 +12,8 @@ from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item, by_category
-from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.leak import LEAST_ON_HOST, find_leak
+from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
 from tensorboard_plugin_memest.plugin.reader import RunRecords
@@ -99,11 +100,46 @@ def measured_view(run: RunRecords) -> Plain:
         "total_peak_bytes": compared.measured_peak_bytes,
         "pipeline_bytes": compared.pipeline_bytes,
         "difference": compared.difference,
-        "phases": dict(compared.phases),
+        "phases": {**compared.phases, **_other_phases(run)},
+        "host": _host(run),
         "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
         "profiles": [_profile(profile) for profile in run.profiles],
-        "notes": list(run.notes),
+        "notes": [*run.notes, *_leaks(run)],
     }
+
+
+def _other_phases(run: RunRecords) -> dict[str, int]:
+    """The highest peak of evaluation and prediction, on any device, as the allocator counted it."""
+    found: dict[str, int] = {}
+    for beside in run.beside:
+        if beside.what != HOST and beside.peaks.peak_bytes is not None:
+            found[beside.what] = max(found.get(beside.what, 0), beside.peaks.peak_bytes)
+    return found
+
+
+def _leaks(run: RunRecords) -> list[str]:
+    """A sentence for each device, and for the host, whose memory in use keeps growing."""
+    on_devices = [(peaks.device, find_leak(peaks.windows)) for peaks in run.peaks]
+    on_host = [
+        ("The process's resident set", find_leak(beside.peaks.windows, LEAST_ON_HOST))
+        for beside in run.beside
+        if beside.what == HOST
+    ]
+    return [leak.sentence(where) for where, leak in [*on_devices, *on_host] if leak is not None]
+
+
+def _host(run: RunRecords) -> Plain | None:
+    """What the process held of the host's memory in the training steps."""
+    for beside in run.beside:
+        if beside.what == HOST and beside.peaks.windows:
+            windows = beside.peaks.windows
+            return {
+                "source": beside.peaks.source,
+                "peak_bytes": beside.peaks.peak_bytes,
+                "first_bytes": windows[0].start_bytes,
+                "last_bytes": windows[-1].current_bytes,
+            }
+    return None
 
 
 def comparison_of(run: RunRecords) -> Comparison:

@@ -22,8 +22,10 @@ from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.callback import MemoryCallback
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
+from tensorboard_plugin_memest.measure.watch import WatchedFunction
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import compare
+from tensorboard_plugin_memest.memory.measured import MeasuredBeside
 from tests.integration.processes import EXACT, answer_of, run_python
 from tests.samples import sample_estimate
 from tests.unit.measure.logged import Fake, read_log
@@ -140,6 +142,49 @@ def test_validation_is_not_in_any_batch(tmp_path):
     validation = 3200 * 10 * 10 * 8 * 4
     assert max(peak for _, _, peak, _ in measured[1:]) - held < validation
     assert all(peak - held > validation for peak in reference.validation_peaks)
+
+
+def test_batches_of_evaluation_and_prediction_are_recorded_apart(tmp_path):
+    class PeaksOf(keras.callbacks.Callback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.evaluate: list[int] = []
+            self.predict: list[int] = []
+
+        def on_test_batch_end(self, batch, logs=None):
+            self.evaluate.append(tf.config.experimental.get_memory_info("CPU:0")["peak"])
+
+        def on_predict_batch_end(self, batch, logs=None):
+            self.predict.append(tf.config.experimental.get_memory_info("CPU:0")["peak"])
+
+    model, callback, reference = make_model(), measuring(tmp_path), PeaksOf()
+    callbacks = [callback, reference]
+    # One tensor again and again: no thread of the pipeline's allocates between the two readings of a batch.
+    data = tf.data.Dataset.from_tensors((X[:8], Y[:8])).repeat()
+    steps = {"steps_per_epoch": 3, "validation_steps": 2}
+    model.fit(data, **steps, validation_data=data, epochs=2, verbose=0, callbacks=callbacks)
+    model.evaluate(data, steps=3, verbose=0, callbacks=callbacks)
+    model.predict(data.map(lambda x, y: x), steps=2, verbose=0, callbacks=callbacks)
+    found = {record.what: record.peaks for record in read_log(tmp_path).records if isinstance(record, MeasuredBeside)}
+    assert [window.peak_bytes for window in found["evaluate"].windows] == reference.evaluate
+    assert [window.peak_bytes for window in found["predict"].windows] == reference.predict
+    assert len(reference.evaluate) == 7
+    assert [step for step, *_ in windows(tmp_path)] == list(range(6))
+    assert found["host"].steps == 6
+    assert all(not isinstance(vars(model).get(name), WatchedFunction) for name in vars(model))
+
+
+def test_memory_that_runs_out_in_prediction_is_explained_too(tmp_path):
+    class Never(keras.layers.Layer):
+        def call(self, x):
+            tf.debugging.assert_less(tf.reduce_max(x), -1.0, "OOM when allocating tensor with shape[7] and type float")
+            return x
+
+    model = keras.Sequential([keras.Input((4,)), Never(), keras.layers.Dense(1)])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        model.predict(np.ones((2, 4)), verbose=0, callbacks=[measuring(tmp_path)])
+    (crash,) = read_log(tmp_path).crashes
+    assert (crash.phase, crash.step, crash.bytes) == ("predict", None, 28)
 
 
 def test_what_is_in_use_before_each_batch_is_what_tensorflow_reports_before_it(tmp_path):

@@ -18,6 +18,7 @@ HOMES = {
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
+    "monitor": "tensorboard_plugin_memest.measure.monitor",
     "rehearse": "tensorboard_plugin_memest.measure.rehearse",
     "use_gpu_allocator_on_cpu": "tensorboard_plugin_memest.measure.cpu_allocator",
 }

@@ -39,7 +39,18 @@ export class PeaksCard extends LitElement {
               <code>model.fit(callbacks=[…])</code> to see what each step really needed.
             </p>`
       }
+      ${this.#host()}
     `;
+  }
+
+  #host(): TemplateResult | typeof nothing {
+    const { host } = this.overview.measured;
+    return host
+      ? html`<p class="soft host" data-testid="host" title=${host.source}>
+          Host memory of the process: ${bytes(host.first_bytes, this.unit)} before the first step,
+          ${bytes(host.last_bytes, this.unit)} after the last, at most ${bytes(host.peak_bytes, this.unit)}.
+        </p>`
+      : nothing;
   }
 
   #device(device: DevicePeaks): TemplateResult {
@@ -112,6 +123,10 @@ export class PeaksCard extends LitElement {
       p {
         margin: 0;
         max-width: 62ch;
+      }
+      .host {
+        margin-top: 8px;
+        font-size: 12px;
       }
     `,
     css`

@@ -160,7 +160,9 @@ export interface Measured {
   /** (predicted - measured) / measured, a fraction. */
   difference: number | null;
   /** `peak_bytes` of the first step and of the later ones. */
-  phases: { first_step?: Bytes; step?: Bytes };
+  phases: { first_step?: Bytes; step?: Bytes; evaluate?: Bytes; predict?: Bytes };
+  /** What the process held of the host's memory: the most before or after any step, before the first, after the last. */
+  host: { source: string; peak_bytes: Bytes; first_bytes: Bytes; last_bytes: Bytes } | null;
   devices: MeasuredDevice[];
   profiles: ProfileHeadline[];
   notes: string[];

@@ -125,6 +125,7 @@ export function measured(change: Partial<Measured> = {}): Measured {
     pipeline_bytes: null,
     difference: null,
     phases: {},
+    host: null,
     devices: [],
     profiles: [],
     notes: [],

@@ -71,12 +71,18 @@ function measuredPhases({ estimate, measured }: Overview): Map<string, { bytes: 
   if (device && device.before_bytes !== null) {
     found.set("build", { bytes: device.before_bytes, what: "before the first step" });
   }
-  const { first_step: first, step } = measured.phases;
+  const { first_step: first, step, evaluate, predict } = measured.phases;
   if (first !== undefined) {
     found.set("first_step", { bytes: first, what: "in the first step" });
   }
   if (step !== undefined) {
     found.set("step", { bytes: step, what: first === undefined ? "in all steps" : "in all later steps" });
+  }
+  if (evaluate !== undefined) {
+    found.set("evaluate", { bytes: evaluate, what: "in evaluation" });
+  }
+  if (predict !== undefined) {
+    found.set("predict", { bytes: predict, what: "in prediction" });
   }
   return found;
 }

@@ -1,5 +1,11 @@
 /** Names that the data uses, in words. */
-const PHASES: Record<string, string> = { build: "Build", first_step: "First step", step: "Step" };
+const PHASES: Record<string, string> = {
+  build: "Build",
+  first_step: "First step",
+  step: "Step",
+  evaluate: "Evaluate",
+  predict: "Predict",
+};
 const MODES: Record<string, string> = { graph: "graph mode", xla: "XLA", eager: "eager mode" };
 const POOLS: Record<string, string> = { growth: "pool grows on demand", preallocated: "pool preallocated" };
 

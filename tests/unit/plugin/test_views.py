@@ -70,6 +70,7 @@ def test_overview_of_nothing():
             "pipeline_bytes": None,
             "difference": None,
             "phases": {},
+            "host": None,
             "devices": [],
             "profiles": [],
             "notes": [],
