@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 from tensorboard_plugin_memest.estimation.device import GPU, Device
 from tensorboard_plugin_memest.estimation.graph import StepGraph
-from tensorboard_plugin_memest.estimation.workspace import convolution
+from tensorboard_plugin_memest.estimation.workspace import (
+    convolution,
+    einsum,
+    loss,
+    matmul,
+    normalization,
+    pooling,
+    reduction,
+)
 from tensorboard_plugin_memest.estimation.workspace.kernel import NONE, Kernel, Workspace
 
 _CPU: dict[str, Callable[[Kernel], Workspace]] = {
@@ -20,6 +28,17 @@ _CPU: dict[str, Callable[[Kernel], Workspace]] = {
     "DepthwiseConv2dNative": convolution.depthwise,
     "DepthwiseConv2dNativeBackpropFilter": convolution.depthwise,
     "DepthwiseConv2dNativeBackpropInput": convolution.depthwise,
+    "_FusedDepthwiseConv2dNative": convolution.depthwise,
+    "MatMul": matmul.product,
+    "_FusedMatMul": matmul.product,
+    "BatchMatMul": matmul.product,
+    "BatchMatMulV2": matmul.product,
+    "Einsum": einsum.einsum,
+    **dict.fromkeys(("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm"), reduction.reduction),
+    **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), normalization.gradient),
+    "MaxPoolGrad": pooling.gradient_of_maximum,
+    "SoftmaxCrossEntropyWithLogits": loss.cross_entropy,
+    "SparseSoftmaxCrossEntropyWithLogits": loss.cross_entropy,
 }
 
 

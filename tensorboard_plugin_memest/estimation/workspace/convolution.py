@@ -35,7 +35,7 @@ PER_THREAD = 24
 def filter_gradient(kernel: Kernel) -> Workspace:
     """The gradient of a 2D convolution's filter."""
     filters, given = kernel.outputs[0].shape, kernel.inputs[2].shape
-    if filters is None or given is None or _by_onednn(kernel):
+    if filters is None or given is None or kernel.by_onednn:
         return NONE
     size, work = _column_size(filters, given), _work(filters, given)
     images = math.ceil(L3_CACHE // item_size(kernel.outputs[0].dtype) / work)
@@ -45,7 +45,7 @@ def filter_gradient(kernel: Kernel) -> Workspace:
 def input_gradient(kernel: Kernel) -> Workspace:
     """The gradient of a 2D convolution's input, which is also the transposed convolution."""
     filters, given = kernel.inputs[1].shape, kernel.inputs[2].shape
-    if filters is None or given is None or _by_onednn(kernel):
+    if filters is None or given is None or kernel.by_onednn:
         return NONE
     item = item_size(kernel.outputs[0].dtype)
     size, work = _column_size(filters, given), _work(filters, given)
@@ -61,11 +61,12 @@ def gradient_3d(kernel: Kernel) -> Workspace:
     image = kernel.inputs[0].shape if of_filter else kernel.outputs[0].shape
     filters = kernel.outputs[0].shape if of_filter else kernel.inputs[1].shape
     given = kernel.inputs[2].shape
-    if image is None or filters is None or given is None or _by_onednn(kernel):
+    if image is None or filters is None or given is None or kernel.by_onednn:
         return NONE
     item = item_size(kernel.outputs[0].dtype)
     size = _column_size(filters, given)
-    images = 1 if given[0] == 1 else math.ceil(l3_cache() // item / _work(filters, given))
+    is_alone = given[0] == 1 and not of_filter
+    images = 1 if is_alone else math.ceil(l3_cache() // item / _work(filters, given))
     if images * size // (math.prod(image) + math.prod(filters) + math.prod(given)) > MOST_COLUMNS:
         return NONE
     return Workspace(after=[images * size * item])
@@ -73,16 +74,18 @@ def gradient_3d(kernel: Kernel) -> Workspace:
 
 def convolution(kernel: Kernel) -> Workspace:
     """A convolution itself, with or without fused bias and activation."""
-    if not _by_onednn(kernel):
-        # Eigen unfolds block by block, in memory that is not the device's.
-        return NONE
+    if not kernel.by_onednn:
+        # Eigen unfolds block by block, in memory that is not the device's; only groups are put in order before.
+        images, filters = kernel.inputs[:2]
+        is_grouped = images.shape is not None and filters.shape is not None and images.shape[-1] != filters.shape[-2]
+        return Workspace(after=[images.bytes, filters.bytes, kernel.outputs[0].bytes]) if is_grouped else NONE
     threads = kernel.device.intra_threads
     return Workspace(after=[PAGE * (threads + 1) + PER_THREAD * threads])
 
 
 def depthwise(kernel: Kernel) -> Workspace:
     """A depthwise convolution and its gradients."""
-    if _by_onednn(kernel):
+    if kernel.by_onednn:
         return NONE
     of_filter, of_input = "BackpropFilter" in kernel.op, "BackpropInput" in kernel.op
     filters = kernel.outputs[0].shape if of_filter else kernel.inputs[1].shape
@@ -109,11 +112,6 @@ def l3_cache() -> int:
 
     found = cluster.Cluster(disable_detailed_stats=True).ListDevices()
     return next(int(device.properties.l3_cache_size) for device in found if device.properties.type == "CPU")
-
-
-def _by_onednn(kernel: Kernel) -> bool:
-    # TensorFlow's own build has no oneDNN convolutions of these types on processors without AVX-512 FP16.
-    return kernel.device.onednn and kernel.outputs[0].dtype in ("float32", "bfloat16")
 
 
 def _column_size(filters: tuple[int, ...], given: tuple[int, ...]) -> int:

@@ -52,13 +52,15 @@ class Kernel:
 
     @property
     def op(self) -> str:
-        """The op's type, without the mark of a oneDNN kernel."""
-        return self.node.op.removeprefix("_Mkl").removeprefix("Native") if self.is_onednn else self.node.op
+        """The op's type; that of the op whose place it took where Grappler named a kernel of oneDNN's."""
+        is_named = self.node.op.startswith("_Mkl")
+        return self.node.op.removeprefix("_Mkl").removeprefix("Native") if is_named else self.node.op
 
     @property
-    def is_onednn(self) -> bool:
-        """Whether Grappler or the runtime chose a kernel of oneDNN's by name."""
-        return self.node.op.startswith("_Mkl")
+    def by_onednn(self) -> bool:
+        """Whether oneDNN computes it, where oneDNN has such a kernel at all."""
+        # TensorFlow registers no oneDNN kernels of other types; float16 needs AVX-512 FP16 besides.
+        return self.device.onednn and self.outputs[0].dtype in ("float32", "bfloat16")
 
     @cached_property
     def inputs(self) -> list[Output]:

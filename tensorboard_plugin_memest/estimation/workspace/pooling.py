@@ -1,0 +1,16 @@
+"""Pooling on a CPU: the gradient of a maximum computes the maximum again, and where it lay.
+
+Source: `maxpooling_op.cc` (`MaxPoolingGradOp`) in `tensorflow/core/kernels`.
+"""
+
+from __future__ import annotations
+
+from tensorboard_plugin_memest.estimation.workspace.kernel import Kernel, Workspace, elements
+
+_INT64 = 8
+
+
+def gradient_of_maximum(kernel: Kernel) -> Workspace:
+    """The gradient of a 2D maximum pooling."""
+    pooled = kernel.inputs[1]
+    return Workspace(before=[pooled.bytes, _INT64 * elements(pooled)])
