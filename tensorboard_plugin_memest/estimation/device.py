@@ -27,6 +27,7 @@ class Device:
         threads: inter-op threads that run its ops.
         intra_threads: threads that share one op's work.
         onednn: whether the CPU's kernels are oneDNN's where TensorFlow has both.
+        capability: a GPU's compute capability; None when unknown.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Device:
     threads: int
     intra_threads: int = 1
     onednn: bool = False
+    capability: tuple[int, int] | None = None
 
 
 def training_device(kind: str | None = None) -> Device:
@@ -53,9 +55,8 @@ def training_device(kind: str | None = None) -> Device:
     if chosen == CPU:
         return Device(CPU, GROWTH, _cpu_limit(), _threads(), _intra_threads(), _onednn())
     grows = bool(gpus) and tf.config.experimental.get_memory_growth(gpus[0])
-    return Device(
-        GPU, GROWTH if grows else PREALLOCATED, _gpu_limit() if gpus else None, 1, _intra_threads(), _onednn()
-    )
+    limit = _gpu_limit() if gpus else None
+    return Device(GPU, GROWTH if grows else PREALLOCATED, limit, 1, capability=_capability(gpus))
 
 
 def _cpu_limit() -> int | None:
@@ -93,3 +94,8 @@ def _gpu_limit() -> int | None:
         if device.device_type == GPU:
             return int(device.memory_limit)
     return None
+
+
+def _capability(gpus: list[tf.config.PhysicalDevice]) -> tuple[int, int] | None:
+    found = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability") if gpus else None
+    return (int(found[0]), int(found[1])) if found else None

@@ -174,7 +174,9 @@ class Execution:
             self._assign(index, node, inputs)
             workspace = self._program.workspaces.get(index)
             if workspace:
-                self._scratch[index] = self._borrow(index, workspace.before)
+                taken = workspace.taken_over
+                spares = taken is not None and _is_free(inputs[taken])
+                self._scratch[index] = self._borrow(index, workspace.before[spares:])
             outputs = self._outputs(index, node, inputs)
             if workspace:
                 self._scratch[index] += self._borrow(index, workspace.after)
@@ -268,8 +270,7 @@ class Execution:
     ) -> Buffer | None:
         for candidate in candidates:
             buffer = inputs[candidate]
-            # One reference is this node's own reading; a second means somebody else still needs the value.
-            if buffer is None or isinstance(buffer, TensorList) or candidate in taken or buffer.references != 1:
+            if buffer is None or candidate in taken or not _is_free(buffer):
                 continue
             taken.add(candidate)
             self._emit(RELABEL, buffer, index, self._program.tags[index][number])
@@ -353,6 +354,12 @@ class Execution:
                 self._release(element, index)
             return
         self._emit(FREE, buffer, index)
+
+
+def _is_free(buffer: Buffer | None) -> bool:
+    """Whether the node that reads a buffer may have it."""
+    # One reference is this node's own reading; a second means somebody else still needs the value.
+    return buffer is not None and not isinstance(buffer, TensorList) and buffer.references == 1
 
 
 def _plan(graph: StepGraph) -> Plan:

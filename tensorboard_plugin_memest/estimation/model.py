@@ -14,12 +14,13 @@ from tensorflow.python.eager import context as tf_context
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.batches import derived_step
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
-from tensorboard_plugin_memest.estimation.device import GPU, Device, training_device
+from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device, training_device
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import TracedStep, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.phases import Run, phases_of
+from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
@@ -183,6 +184,8 @@ def _mode_notes(training: Training, jit_compile: bool | None, device: Device) ->
 def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Estimate:
     trace = training.trace
     graph = optimized_graph(training.step, trace.handles, device.kind, training.batch_size)
+    if device.kind == CPU and device.onednn:
+        keep_places(graph)
     attribution = Attribution(graph, trace.owners)
     program, program_notes = program_of(attribution, device)
     born = {birth.variable for birth in [*(training.built or []), *training.slots]}

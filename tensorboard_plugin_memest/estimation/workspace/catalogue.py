@@ -8,6 +8,7 @@ from tensorboard_plugin_memest.estimation.device import GPU, Device
 from tensorboard_plugin_memest.estimation.graph import StepGraph
 from tensorboard_plugin_memest.estimation.workspace import (
     convolution,
+    cudnn,
     einsum,
     loss,
     matmul,
@@ -17,12 +18,24 @@ from tensorboard_plugin_memest.estimation.workspace import (
 )
 from tensorboard_plugin_memest.estimation.workspace.kernel import NONE, Kernel, Workspace
 
-_CPU: dict[str, Callable[[Kernel], Workspace]] = {
+Rules = dict[str, Callable[[Kernel], Workspace]]
+
+# Ops whose kernels are written once for every device.
+_ANY: Rules = {
+    "Einsum": einsum.einsum,
+    **dict.fromkeys(("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm"), reduction.reduction),
+    "SoftmaxCrossEntropyWithLogits": loss.cross_entropy,
+    "SparseSoftmaxCrossEntropyWithLogits": loss.cross_entropy,
+}
+
+_CPU: Rules = {
+    **_ANY,
     "Conv2D": convolution.convolution,
     "_FusedConv2D": convolution.convolution,
     "Conv2DBackpropFilter": convolution.filter_gradient,
     "Conv2DBackpropInput": convolution.input_gradient,
     "Conv3D": convolution.convolution,
+    "_FusedConv3D": convolution.convolution,
     "Conv3DBackpropFilterV2": convolution.gradient_3d,
     "Conv3DBackpropInputV2": convolution.gradient_3d,
     "DepthwiseConv2dNative": convolution.depthwise,
@@ -33,18 +46,22 @@ _CPU: dict[str, Callable[[Kernel], Workspace]] = {
     "_FusedMatMul": matmul.product,
     "BatchMatMul": matmul.product,
     "BatchMatMulV2": matmul.product,
-    "Einsum": einsum.einsum,
-    **dict.fromkeys(("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm"), reduction.reduction),
     **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), normalization.gradient),
     "MaxPoolGrad": pooling.gradient_of_maximum,
-    "SoftmaxCrossEntropyWithLogits": loss.cross_entropy,
-    "SparseSoftmaxCrossEntropyWithLogits": loss.cross_entropy,
+}
+
+
+_GPU: Rules = {
+    **_ANY,
+    **dict.fromkeys(("Conv2D", "_FusedConv2D", "Conv3D"), cudnn.convolution),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), cudnn.input_gradient),
+    **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), cudnn.filter_gradient),
 }
 
 
 def workspace_of(kernel: Kernel) -> Workspace:
     """What a kernel allocates for itself while it runs."""
-    rule = None if kernel.device.kind == GPU else _CPU.get(kernel.op)
+    rule = (_GPU if kernel.device.kind == GPU else _CPU).get(kernel.op)
     return rule(kernel) if rule else NONE
 
 
@@ -57,7 +74,14 @@ def workspaces_of(graph: StepGraph, device: Device) -> dict[int, Workspace]:
 def workspace_notes(device: Device) -> list[str]:
     """What the estimate takes for granted about workspace on `device`, as sentences."""
     if device.kind == GPU:
-        return ["Kernel workspace on a GPU (cuDNN's above all) is not counted; it comes on top."]
+        notes = [
+            "Kernel workspace on a GPU counts the copies that TensorFlow makes for cuDNN, not what cuDNN's and cuBLAS' "
+            "own algorithms take: cuDNN tries all in the first step, each with at most "
+            f"{cudnn.workspace_limit()} MiB (TF_CUDNN_WORKSPACE_LIMIT_IN_MB), and keeps the fastest."
+        ]
+        if device.capability is None:
+            notes.append("The GPU's compute capability is not known; it was taken for 8.0 (Ampere) or newer.")
+        return notes
     kernels = "oneDNN" if device.onednn else "TensorFlow's own"
     return [
         f"Kernel workspace is that of {kernels} kernels (TF_ENABLE_ONEDNN_OPTS={int(device.onednn)}) with "

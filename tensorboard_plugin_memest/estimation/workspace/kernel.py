@@ -24,10 +24,13 @@ class Workspace:
     Attributes:
         before: bytes of each of those allocated before the kernel's outputs, in order.
         after: bytes of each of those allocated after them, in order.
+        taken_over: an input whose memory serves as the first of `before` if nobody else needs it any more; None where
+            there is no such input.
     """
 
     before: Sequence[int] = ()
     after: Sequence[int] = ()
+    taken_over: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.before or self.after)

@@ -5,12 +5,16 @@ Source: `maxpooling_op.cc` (`MaxPoolingGradOp`) in `tensorflow/core/kernels`.
 
 from __future__ import annotations
 
-from tensorboard_plugin_memest.estimation.workspace.kernel import Kernel, Workspace, elements
+from tensorboard_plugin_memest.estimation import places
+from tensorboard_plugin_memest.estimation.workspace.kernel import NONE, Kernel, Workspace, elements
 
 _INT64 = 8
 
 
 def gradient_of_maximum(kernel: Kernel) -> Workspace:
     """The gradient of a 2D maximum pooling."""
+    if len(kernel.inputs) == places.INPUTS:
+        # oneDNN kept where it lay.
+        return NONE
     pooled = kernel.inputs[1]
-    return Workspace(before=[pooled.bytes, _INT64 * elements(pooled)])
+    return Workspace(before=[pooled.bytes, _INT64 * elements(pooled)], taken_over=1)

@@ -341,3 +341,12 @@ def test_workspace_is_told_as_such():
     events = Execution(made, InlineOrder(), VariableStore()).run()
     scratch = [event.tag for event in events if event.buffer.is_scratch and event.tag]
     assert [(tag.category, tag.name, tag.shape) for tag in scratch] == [(Category.WORKSPACE, "a:0", None)]
+
+
+def test_an_input_that_nobody_else_needs_spares_workspace():
+    lonely = program(graph(node("a", "MatMul", [], 100), node("b", "MatMul", ["a"], 50)))
+    shared = program(graph(node("a", "MatMul", [], 100), node("b", "MatMul", ["a"], 50), fetches=["a"]))
+    for made in (lonely, shared):
+        made.workspaces = {1: Workspace(before=[400, 7], taken_over=0)}
+    assert happens(lonely)[1:3] == ["+7 b", "+200 b"]
+    assert happens(shared)[1:4] == ["+400 b", "+7 b", "+200 b"]

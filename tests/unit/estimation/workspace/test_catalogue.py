@@ -44,7 +44,7 @@ def test_an_equation_that_does_not_fit_its_inputs_needs_nothing():
 @pytest.mark.parametrize(("axes", "copied"), [([0, 2], True), ([1, 3], True), ([0, 2, 3], False), ([1, -2], False)])
 def test_reductions_copy_where_reduced_and_kept_dimensions_alternate(axes, copied):
     found = workspace("Mean", [IMAGES, axes], tensor(1))
-    assert found.after == ([IMAGES.bytes] if copied else [])
+    assert list(found.after) == ([IMAGES.bytes] if copied else [])
 
 
 def test_dimensions_of_size_one_do_not_count():
@@ -69,7 +69,9 @@ def test_batch_normalization_in_half_precision_has_a_gradient_in_full():
 def test_the_gradient_of_a_maximum_has_it_and_its_place_before_its_output():
     pooled = tensor(8, 16, 16, 16)
     found = workspace("MaxPoolGrad", [IMAGES, pooled, pooled], IMAGES)
-    assert (found.before, found.after) == ([131_072, 262_144], ())
+    assert (found.before, found.after, found.taken_over) == ([131_072, 262_144], (), 1)
+    kept = tensor(8 * 16 * 16 * 16, dtype="uint8")
+    assert not workspace("MaxPoolGrad", [IMAGES, pooled, pooled, kept], IMAGES)
 
 
 def test_cross_entropy_keeps_one_number_an_example():
@@ -79,7 +81,17 @@ def test_cross_entropy_keeps_one_number_an_example():
 
 def test_what_is_assumed_is_said():
     [cpu] = workspace_notes(device(threads=1, onednn=True))
-    assert "oneDNN" in cpu and "1 intra-op thread," in cpu
+    assert "oneDNN" in cpu
+    assert "1 intra-op thread," in cpu
     [own] = workspace_notes(device(threads=8))
-    assert "TF_ENABLE_ONEDNN_OPTS=0" in own and "8 intra-op threads" in own
-    assert "cuDNN" in workspace_notes(device("GPU"))[0]
+    assert "TF_ENABLE_ONEDNN_OPTS=0" in own
+    assert "8 intra-op threads" in own
+
+
+def test_a_gpus_limit_is_told(monkeypatch):
+    monkeypatch.delenv("TF_CUDNN_WORKSPACE_LIMIT_IN_MB", raising=False)
+    limit, capability = workspace_notes(device("GPU"))
+    assert "8192 MiB" in limit
+    assert "8.0" in capability
+    monkeypatch.setenv("TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "512")
+    assert "512 MiB" in workspace_notes(device("GPU"))[0]

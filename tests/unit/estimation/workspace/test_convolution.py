@@ -80,7 +80,3 @@ def test_depthwise_convolutions_keep_a_gradient_for_each_image():
     assert workspace("DepthwiseConv2dNative", [IMAGES, filters], IMAGES).after == [576]
     assert workspace("DepthwiseConv2dNativeBackpropInput", [SIZES, filters, IMAGES], IMAGES).after == [576, 64]
     assert workspace("DepthwiseConv2dNativeBackpropFilter", [IMAGES, SIZES, IMAGES], filters).after == [4608, 576]
-
-
-def test_on_a_gpu_none_of_it_applies():
-    assert not workspace("Conv2DBackpropFilter", [IMAGES, SIZES, MADE], FILTERS, on=device("GPU")).after
