@@ -18,7 +18,7 @@ from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
-from tensorboard_plugin_memest.memory.units import parse_bytes
+from tensorboard_plugin_memest.memory.limits import resolve_limit
 
 # The frames of a warning: log_model's own, two of what keeps it plain Python, and the caller's.
 _CALLER = 4
@@ -43,7 +43,8 @@ def log_model(
         batch_size: examples a step; None for the model's own fixed batch size, else 32, the default of `fit`.
         logdir: the run's log directory; None for that of the current default `tf.summary` writer. Records go to its
             subdirectory `memest`.
-        limit: memory of the device to judge by, bytes or text such as `"9.29GiB"`; None for the device's own.
+        limit: memory of the device to judge by: bytes, text such as `"9.29GiB"`, or a GPU's name; None for the
+            device's own.
         **as_for_estimate: as for `memest.estimate`.
 
     Returns:
@@ -55,7 +56,7 @@ def log_model(
     """
     inspect.signature(estimate).bind(model, batch_size=batch_size, **as_for_estimate)
     directory = resolve_logdir(logdir)
-    limit_bytes = None if limit is None else parse_bytes(limit)
+    limit_bytes = None if limit is None else resolve_limit(limit).bytes
     require_subject(model, "The first argument of log_model")
     try:
         made = estimate(model, batch_size=batch_size, **as_for_estimate)

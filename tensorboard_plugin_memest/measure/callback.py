@@ -18,8 +18,8 @@ from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
 from tensorboard_plugin_memest.measure.guard import Guard
 from tensorboard_plugin_memest.measure.watch import unwatch, watch
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.limits import resolve_limit
 from tensorboard_plugin_memest.memory.measured import EVALUATE, PREDICT
-from tensorboard_plugin_memest.memory.units import parse_bytes
 
 TRAIN_FUNCTION = "train_function"
 _FUNCTIONS = {EVALUATE: "test_function", PREDICT: "predict_function"}
@@ -47,7 +47,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     Args:
         logdir: the run's log directory, the one for TensorBoard; records go to its subdirectory `memest`.
         batch_size: examples a step; None for that of `fit`, of the model or, where neither tells, 32.
-        limit: memory of the device to judge by, bytes or text such as `"9.29GiB"`; None for the device's own.
+        limit: memory of the device to judge by: bytes, text such as `"9.29GiB"`, or a GPU's name; None for the
+            device's own.
         profile_batch: batch or pair of first and last batch to profile, as in `keras.callbacks.TensorBoard`: counted
             from 1, 0 for none; later calls of `fit` go on counting. With `steps_per_execution` a batch is one
             execution. The profile goes to `logdir/plugins/profile`, where XProf finds it too.
@@ -248,7 +249,7 @@ def _checked(batch_size: int | None, limit: int | str | None, as_for_estimate: d
         if batch_size < 1:
             raise ValueError(f"batch_size is the number of examples a step, at least 1, not {batch_size}.")
     if limit is not None:
-        parse_bytes(limit)
+        resolve_limit(limit)
     if as_for_estimate:
         from tensorboard_plugin_memest import estimate
 

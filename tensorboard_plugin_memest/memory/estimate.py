@@ -6,7 +6,7 @@ import html
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
@@ -14,9 +14,9 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.item import Item, by_category
+from tensorboard_plugin_memest.memory.limits import Limit, resolve_limit, risks
 from tensorboard_plugin_memest.memory.text import as_text
 from tensorboard_plugin_memest.memory.timeline import Timeline
-from tensorboard_plugin_memest.memory.units import parse_bytes
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
 
 
@@ -242,19 +242,46 @@ class Estimate:
             self._layers.extend(_layers_at_peak(self.layer_infos, self.items))
         return self._layers
 
-    def fits(self, limit: int | str) -> Verdict:
-        """Whether every phase fits into `limit`: bytes, or text such as `"9.29GiB"` or `"24GB"`.
+    def fits(self, limit: int | str | None = None) -> Verdict:
+        """Whether every phase fits into `limit`.
+
+        Args:
+            limit: bytes; text such as `"9.29GiB"` or `"24GB"`; the name of a GPU or of a cloud instance type, such as
+                `"RTX 3080"`, `"A100 80GB"` or `"p3.2xlarge"`, for what TensorFlow would use of an idle one; None for
+                the limit of the device that the estimate is for, where that is known.
 
         Returns:
-            A Verdict, usable as a condition, with a margin for each phase.
+            A Verdict, usable as a condition, with a margin for each phase and the risks that the peaks do not tell.
 
         Raises:
-            ValueError: `limit` is no memory size.
+            ValueError: `limit` is no memory size and no device that is known, or None where no limit is known.
         """
-        return judge(
-            {name: (phase.peak_bytes, phase.peak_range) for name, phase in self.phases.items()},
-            parse_bytes(limit),
+        resolved = self._resolved(limit, "fits")
+        verdict = judge(
+            {name: (phase.peak_bytes, phase.peak_range) for name, phase in self.phases.items()}, resolved.bytes
         )
+        pools = [phase.pool_bytes for phase in self.phases.values() if phase.pool_bytes is not None]
+        return replace(
+            verdict,
+            limit_name=resolved.device.name if resolved.device else None,
+            risks=risks(
+                resolved,
+                max(phase.peak_range[1] for phase in self.phases.values()),
+                max(pools, default=None),
+                on_gpu=self.subject.device == "GPU",
+                grows=self.subject.pool == "growth",
+            ),
+        )
+
+    def _resolved(self, limit: int | str | None, asked: str) -> Limit:
+        if limit is not None:
+            return resolve_limit(limit)
+        if self.limit_bytes is None:
+            raise UsageError(
+                f"{asked}(None) takes the limit of the device that the estimate is for, and none is known here "
+                f"({self.subject.device}). Pass bytes, a size such as '9.29GiB', or a GPU's name such as 'RTX 3080'."
+            )
+        return Limit(self.limit_bytes)
 
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The estimate for another batch size, the same as a new estimate for that size would be.
@@ -274,7 +301,7 @@ class Estimate:
         """
         return self._known_origin("at_batch_size").at_batch_size(batch_size)
 
-    def max_batch_size(self, limit: int | str) -> int:
+    def max_batch_size(self, limit: int | str | None = None) -> int:
         """The largest batch size whose every phase surely fits into `limit`, in every order that can happen.
 
         It is looked for with a few estimates, in steps that follow from how the peak grows with the batch.
@@ -288,7 +315,7 @@ class Estimate:
         Raises:
             ValueError: as for `fits` and `at_batch_size`.
         """
-        limit_bytes = parse_bytes(limit)
+        limit_bytes = self._resolved(limit, "max_batch_size").bytes
         origin = self._known_origin("max_batch_size")
         return largest_that_fits(
             lambda size: self if size == self.subject.batch_size else origin.at_batch_size(size),

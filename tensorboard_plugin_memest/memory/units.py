@@ -25,6 +25,12 @@ _FACTORS = {
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
+def looks_like_bytes(text: str) -> bool:
+    """Whether `text` is a number with a unit of memory, or only a number."""
+    match = _SIZE.fullmatch(text)
+    return text.strip().isdecimal() or (match is not None and match[2].lower() in _FACTORS)
+
+
 def parse_bytes(size: int | str) -> int:
     """The number of bytes that `size` names.
 

@@ -36,10 +36,15 @@ class Verdict:
     Attributes:
         limit_bytes: the limit.
         phases: phase name to PhaseMargin.
+        limit_name: the device that the limit is of, where one was named.
+        risks: what may go wrong within the limit, apart from the peaks themselves: gaps in the pool, its growth, and
+            what else takes memory of the device.
     """
 
     limit_bytes: int
     phases: Mapping[str, PhaseMargin]
+    limit_name: str | None = None
+    risks: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.outcome == FITS
@@ -66,6 +71,8 @@ class Verdict:
         name, phase = self.tightest
         where = f" while {_WORDS[name]}" if name == "build" else ""
         needs = f"Needs {format_bytes(phase.peak_bytes)}{where}; the limit is {format_bytes(self.limit_bytes)}"
+        if self.limit_name is not None:
+            needs += f" ({self.limit_name})"
         if self.outcome == DOES_NOT_FIT:
             return f"{needs}: {format_bytes(-self.margin_bytes)} short."
         if self.outcome == MAY_NOT_FIT:

@@ -12,7 +12,7 @@ from werkzeug import wrappers
 
 from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, Kind, profile_id
 from tensorboard_plugin_memest.memory.estimate import Phase
-from tensorboard_plugin_memest.memory.units import parse_bytes
+from tensorboard_plugin_memest.memory.limits import resolve_limit
 from tensorboard_plugin_memest.plugin import static, views
 from tensorboard_plugin_memest.plugin.cache import Cache
 from tensorboard_plugin_memest.plugin.http import WsgiApp, json_app, required, whole_number
@@ -148,7 +148,7 @@ def _who(request: wrappers.Request) -> tuple[RequestContext, str]:
 
 def _limit(text: str) -> int:
     try:
-        return parse_bytes(int(text) if text.strip().isdecimal() else text)
+        return resolve_limit(int(text) if text.strip().isdecimal() else text).bytes
     except ValueError as error:
         raise errors.InvalidArgumentError(f"limit: {error}") from error
 

@@ -122,7 +122,11 @@ def test_peaks(ask):
     [
         ("overview", 400, "overview needs the parameter 'run'"),
         ("overview?run=", 400, "overview needs the parameter 'run'"),
-        ("overview?run=full&limit=much", 400, "limit: 'much' is not a memory size. Give bytes"),
+        (
+            "overview?run=full&limit=much",
+            400,
+            "limit: 'much' is not a memory size, nor a device that is known. Give bytes",
+        ),
         ("overview?run=full&limit=0", 400, "must be positive, not 0"),
         ("overview?run=measured&limit=much", 400, "'much' is not a memory size"),
         (
