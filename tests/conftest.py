@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ os.environ.update(
     TF_CPP_MIN_LOG_LEVEL="2",
     CUDA_VISIBLE_DEVICES="-1",
 )
+
+# What XLA compiled for a test is not for the user to find; tests of one run share it.
+_CACHE = tempfile.TemporaryDirectory(prefix="memest-tests-")
+os.environ["MEMEST_CACHE_DIR"] = _CACHE.name
 
 
 def pytest_collection_finish() -> None:

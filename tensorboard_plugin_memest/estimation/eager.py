@@ -6,6 +6,7 @@ eager ones would be: when nobody but the graph refers to a tensor any more, eage
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ class EagerRun:
         result: number of the tensor that the function returned; None if it made none of its own.
         shape: shape of the result.
         dtype: dtype of the result.
+        recipe: the same for functions that compute the same value in the same way; empty where it may differ from run
+            to run, or depends on tensors from outside.
     """
 
     steps: list[tuple[int, bool]] = field(default_factory=list)
@@ -48,6 +51,7 @@ class EagerRun:
     result: int | None = None
     shape: tuple[int, ...] = ()
     dtype: str = ""
+    recipe: str = field(default="", compare=False)
 
 
 def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
@@ -69,7 +73,27 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     run.result = graph.number_of(result)
     run.shape = tuple(result.shape)
     run.dtype = result.dtype.name
+    run.recipe = _recipe(graph, result)
     return run
+
+
+def _recipe(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> str:
+    """What a graph computes, whatever its ops are called."""
+    operations = graph.get_operations()
+    if graph.captures or result.graph is not graph or any(op.op_def.is_stateful for op in operations):
+        return ""
+    numbers = {op.name: number for number, op in enumerate(operations)}
+    digest = hashlib.sha256(f"{numbers[result.op.name]}:{result.value_index}".encode())
+    for op in operations:
+        definition = op.node_def
+        inputs = [
+            (numbers[name.lstrip("^").partition(":")[0]], name.startswith("^"), name.partition(":")[2])
+            for name in definition.input
+        ]
+        digest.update(f"{op.type} {inputs}".encode())
+        for attribute in sorted(definition.attr):
+            digest.update(attribute.encode() + definition.attr[attribute].SerializeToString(deterministic=True))
+    return digest.hexdigest()
 
 
 class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from tensorboard_plugin_memest.estimation.device import CPU
 from tensorboard_plugin_memest.memory.errors import UsageError
 
 
@@ -15,6 +16,7 @@ class Given:
     """Arguments of `estimate`; None for what was not given.
 
     Attributes:
+        device: kind of the device that the estimate is for.
         one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
     """
 
@@ -24,6 +26,9 @@ class Given:
     inputs: Any = None
     targets: Any = None
     one_size: bool = False
+    jit_compile: Any = None
+    run_eagerly: bool = False
+    device: str = CPU
 
     @property
     def objects(self) -> list[Any]:

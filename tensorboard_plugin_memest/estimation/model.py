@@ -11,22 +11,21 @@ import keras
 import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 
-from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.batches import derived_step
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
-from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device, training_device
+from tensorboard_plugin_memest.estimation.device import Device, training_device
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.given import Given
-from tensorboard_plugin_memest.estimation.graph import TracedStep, optimized_graph
+from tensorboard_plugin_memest.estimation.graph import TracedStep
+from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
-from tensorboard_plugin_memest.estimation.phases import Run, phases_of
-from tensorboard_plugin_memest.estimation.places import keep_places
+from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, check_mode
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
-from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
-from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
+from tensorboard_plugin_memest.estimation.xla.compilation import checked_timeout
+from tensorboard_plugin_memest.estimation.xla.estimate import phases_with_xla
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Subject
 
@@ -38,16 +37,17 @@ def estimate(
     batch_size: int | None,
     optimizer: Any = None,
     loss: Any = None,
-    jit_compile: bool | None = None,
+    jit_compile: bool | str | None = None,
     run_eagerly: bool = False,
     inputs: Any = None,
     targets: Any = None,
     device: str | None = None,
+    compile_timeout: float | None = None,
 ) -> Estimate:
     """Predicts the memory of training a Keras model, without running or allocating anything of it.
 
-    The training step is traced, optimized as TensorFlow would, and played op by op through a replay of TensorFlow's
-    allocator. This release knows graph mode (`jit_compile=False`).
+    The training step is traced and, in graph mode, optimized as TensorFlow would; or XLA is asked what it would make of
+    it. The result is played through a replay of TensorFlow's allocator.
 
     Args:
         model_or_build: a built or compiled `keras.Model`, or a function without arguments that returns one. Given a
@@ -55,12 +55,16 @@ def estimate(
         batch_size: examples a step; None for the model's own fixed batch size, else 32, the default of `fit`.
         optimizer: as for `model.compile`; wins over what the model was compiled with.
         loss: as for `model.compile`; wins over what the model was compiled with.
-        jit_compile: False for graph mode. None takes what the model was compiled with.
-        run_eagerly: must be False in this release.
+        jit_compile: True for XLA, False for graph mode, `"auto"` for what Keras chooses on the device. None takes what
+            the model was compiled with, or `"auto"` if it was not.
+        run_eagerly: True for eager mode, which this release estimates as graph mode, and says so.
         inputs: `tf.TensorSpec`s of one batch, in the structure that the model takes, where the model does not say; a
             batch dimension of None is filled in.
         targets: `tf.TensorSpec`s of the targets, where they do not follow from the loss and the outputs.
         device: `"CPU"` or `"GPU"`; None for the device this process would train on.
+        compile_timeout: seconds that XLA may take to compile the step, in a process of its own; what it answered before
+            is kept in the user's cache directory (`MEMEST_CACHE_DIR` chooses another). None for 300; 0 for an
+            approximation without asking it.
 
     Returns:
         An Estimate; all its numbers are bytes.
@@ -72,11 +76,13 @@ def estimate(
     """
     require_tensorflow()
     require_subject(model_or_build, "The first argument of estimate")
-    _check_mode(jit_compile, run_eagerly)
+    check_mode(jit_compile, run_eagerly)
+    timeout = checked_timeout(compile_timeout)
     apart_from_the_device()
     chosen = training_device(device)
-    given = Given(batch_size, optimizer, loss, inputs, targets)
-    return Origin(model_or_build, given, jit_compile, chosen).estimate()
+    modes: dict[str, Any] = {"jit_compile": jit_compile, "run_eagerly": run_eagerly, "device": chosen.kind}
+    given = Given(batch_size, optimizer, loss, inputs, targets, **modes)
+    return Origin(model_or_build, given, chosen, timeout).estimate()
 
 
 class Origin:
@@ -85,21 +91,21 @@ class Origin:
     Args:
         model_or_build: as for `estimate`.
         given: what was passed beside it.
-        jit_compile: as for `estimate`.
         device: the device it is for.
+        compile_timeout: seconds that XLA may take to compile one step.
     """
 
     def __init__(
         self,
         model_or_build: keras.Model | Callable[[], keras.Model],
         given: Given,
-        jit_compile: bool | None,
         device: Device,
+        compile_timeout: float,
     ) -> None:
         self.model_or_build = model_or_build
         self.given = given
-        self.jit_compile = jit_compile
         self.device = device
+        self.compile_timeout = compile_timeout
         self._trained: dict[int, Training] = {}  # by the batch size that was asked for
         self._steps: dict[int, TracedStep] = {}
         self._made: dict[int, Estimate] = {}
@@ -148,64 +154,18 @@ class Origin:
         return training
 
     def _assemble(self, training: Training) -> Estimate:
-        notes = _mode_notes(training, self.jit_compile, self.device)
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
-            return replace(_assemble(training, self.device, notes), origin=self)
+            return replace(_assemble(training, self.device, self.compile_timeout), origin=self)
 
 
-def _check_mode(jit_compile: bool | None, run_eagerly: bool) -> None:
-    if jit_compile not in (None, False):
-        raise UsageError(
-            f"jit_compile={jit_compile!r}: this release of memest estimates graph mode only. Pass jit_compile=False "
-            "for the graph-mode estimate; XLA usually needs less for the optimizer's update."
-        )
-    if run_eagerly is not False:
-        raise UsageError(f"run_eagerly={run_eagerly!r}: this release of memest estimates graph mode only; pass False.")
-
-
-def _mode_notes(training: Training, jit_compile: bool | None, device: Device) -> list[str]:
-    if jit_compile is False:
-        return []
-    if training.run_eagerly:
-        return ["The model is compiled with run_eagerly=True, but this estimate is for graph mode; eager steps differ."]
-    if training.jit_compile:
-        return [
-            "The model is compiled with XLA (jit_compile=True, Keras' default on a GPU), but this estimate is for "
-            "graph mode, jit_compile=False. XLA fuses the optimizer's update, so it usually needs less."
-        ]
-    if device.kind == GPU:
-        return [
-            "On a GPU Keras compiles with XLA unless told otherwise; this estimate is for graph mode, "
-            "jit_compile=False. XLA fuses the optimizer's update, so it usually needs less."
-        ]
-    return []
-
-
-def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Estimate:
-    trace = training.trace
-    graph = optimized_graph(training.step, trace.handles, device.kind, training.batch_size)
-    if device.kind == CPU and device.onednn:
-        keep_places(graph)
-    attribution = Attribution(graph, trace.owners)
-    program, program_notes = program_of(attribution, device)
-    born = {birth.variable for birth in [*(training.built or []), *training.slots]}
-    run = Run(
-        built=training.built,
-        slots=training.slots,
-        others=[variable for variable in trace.variables.all if variable not in born],
-        program=program,
-        parts=attribution.parts,
-    )
-    phases, resident = phases_of(run, device)
-    unknown = [
-        f"The size of {name!r} ({trace.owners.find(name).layer}) is not known before the run; it was not counted."
-        for name in graph.unknown
-    ]
-    assumed = [
-        f"The first dimension of some tensors of {layer} is only known in the run; it was taken for the batch, "
-        f"{training.batch_size}."
-        for layer in dict.fromkeys(trace.owners.find(name).layer for name in graph.assumed)
-    ]
+def _assemble(training: Training, device: Device, compile_timeout: float) -> Estimate:
+    mode = training.mode
+    if mode.name == XLA:
+        phases, resident, notes = phases_with_xla(training, device, compile_timeout)
+    else:
+        phases, resident, notes = phases_of_graph(training, device)
+        if mode.name == EAGER:
+            mode = Mode(GRAPH, (*mode.reasons, "This estimate is for graph mode; eager steps differ."))
     return Estimate(
         subject=Subject(
             model_name=training.model_name,
@@ -214,7 +174,7 @@ def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Esti
             trainable_parameters=training.trainable_parameters,
             optimizer=", ".join(training.optimizers) or None,
             batch_size=training.batch_size,
-            mode="graph",
+            mode=mode.name,
             device=device.kind,
             pool=device.pool,
             versions=_versions(),
@@ -222,15 +182,7 @@ def _assemble(training: Training, device: Device, mode_notes: list[str]) -> Esti
         resident_bytes=resident,
         phases=phases,
         layer_infos=training.layers,
-        assumptions=(
-            *training.assumptions,
-            *mode_notes,
-            *trace.assumptions,
-            *program_notes,
-            *unknown,
-            *assumed,
-            *workspace_notes(device),
-        ),
+        assumptions=(*training.assumptions, *mode.reasons, *training.trace.assumptions, *notes),
         limit_bytes=device.limit_bytes,
     )
 

@@ -154,10 +154,10 @@ def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step
 
 def _stretches(run: Run, order: Callable[[], Order], store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
-        yield _Stretch("build", _births(run.built, store))
+        yield _Stretch("build", birth_events(run.built, store))
     for variable in run.others:
-        yield _Stretch("", _existing(variable, store))
-    first = [*_births(run.slots, store), *run.program.constant_events()]
+        yield _Stretch("", existing_events(variable, store))
+    first = [*birth_events(run.slots, store), *run.program.constant_events()]
     before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
     events = Execution(run.program, order(), store).run()
     yield _Stretch("first_step", first + events, len(first))
@@ -192,7 +192,8 @@ def _orders(graph: StepGraph, device: Device) -> tuple[list[Callable[[], Order]]
     return [pool(device.threads, seed) for seed in (None, *range(variations))], [pool(1), InlineOrder]
 
 
-def _births(births: Iterable[Birth], store: VariableStore) -> list[Event]:
+def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
+    """Variables come to be: their first values are computed, one variable after another, and kept in `store`."""
     events: list[Event] = []
     for birth in births:
         variable, run = birth.variable, birth.run
@@ -213,7 +214,7 @@ def _births(births: Iterable[Birth], store: VariableStore) -> list[Event]:
             tag = tags[number]
             events.append(Event(ALLOCATE if is_made else FREE, buffers[number], tag.name, tag if is_made else None))
         if run.result is None:
-            events += _existing(variable, store)
+            events += existing_events(variable, store)
             continue
         kept = buffers[run.result]
         # The variable takes over the memory of its first value.
@@ -223,7 +224,8 @@ def _births(births: Iterable[Birth], store: VariableStore) -> list[Event]:
     return events
 
 
-def _existing(variable: Variable, store: VariableStore) -> list[Event]:
+def existing_events(variable: Variable, store: VariableStore) -> list[Event]:
+    """A variable is there, nobody saw how."""
     buffer = Buffer(variable.bytes, references=1, is_resident=True)
     store.buffers[variable] = buffer
     return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]

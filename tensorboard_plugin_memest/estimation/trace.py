@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 from keras.src.backend.common import global_state
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import OptionalXlaContext
 from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import op_callbacks
 from tensorflow.python.ops import resource_variable_ops
@@ -68,7 +69,13 @@ class Owners:
                 found = self.by_op.get(candidate) or self.by_called_op.get(candidate)
                 if found is not None:
                     return found
-        # Gradient ops carry the scope of the forward op they belong to; the longest known scope names the layer.
+        return self.by_scope_of(name)
+
+    def by_scope_of(self, name: str) -> Owner:
+        """The owner of the longest known scope that an op is in.
+
+        Gradient ops carry the scope of the forward op that they belong to.
+        """
         for candidate in _without_callers(_GRADIENT.split(name)[-1]):
             scope = candidate
             while scope:
@@ -201,7 +208,7 @@ class Trace:
     assumptions: list[str]
 
 
-def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = ()) -> Trace:
+def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = (), *, for_xla: bool = False) -> Trace:
     """Traces `model.train_step` for one batch, as `fit` would run it, from an iterator.
 
     What is not built yet is built on the way, as in the first step of `fit`. Call it where new variables hold no
@@ -211,6 +218,7 @@ def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = ()) -> T
         model: compiled.
         batch: specs of the data.
         taken: name scopes that something has opened before, so that the next one of that name gets a number.
+        for_xla: whether it is to be compiled; loops keep what they store in another form then.
 
     Raises:
         UntraceableError: the step cannot be traced.
@@ -222,8 +230,9 @@ def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = ()) -> T
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def step_on_iterator(iterator: Any) -> Any:
-        with graph.functions_observed(), graph.metrics_observed(model):
-            return model.train_step(next(iterator))
+        fed = next(iterator)
+        with graph.functions_observed(), graph.metrics_observed(model), OptionalXlaContext(for_xla):
+            return model.train_step(fed)
 
     try:
         tf_func_graph.func_graph_from_py_func(

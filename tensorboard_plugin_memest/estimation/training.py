@@ -20,6 +20,7 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.graph import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
+from tensorboard_plugin_memest.estimation.mode import XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.phases import Birth
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of, reachable
@@ -65,8 +66,7 @@ class Training:
         trace: one step.
         built: the variables that building and compiling it creates, in order; None when that is not known.
         slots: the variables that the first step creates, in order.
-        jit_compile: whether it is compiled with XLA.
-        run_eagerly: whether it is compiled to run eagerly.
+        mode: how its steps run.
         assumptions: what had to be assumed.
         batch_assumptions: those of them that are about the batch size.
         fixed_batch_sizes: the only batch sizes that the model takes; empty if it takes any.
@@ -84,8 +84,7 @@ class Training:
     trace: Trace
     built: list[Birth] | None
     slots: list[Birth]
-    jit_compile: bool
-    run_eagerly: bool
+    mode: Mode
     assumptions: list[str]
     batch_assumptions: list[str]
     fixed_batch_sizes: set[int]
@@ -207,7 +206,9 @@ def _training(
         given: what the caller passed.
         copied: variables that exist already, and how they would be created; None if that is not known.
     """
+    was_compiled = model.compiled
     notes = compile_as_given(model, given)
+    mode = mode_of(model, given.jit_compile, given.run_eagerly, given.device, was_compiled=was_compiled)
     compiled = len(creations.all)
     batch_size, batch_notes = batch_size_of(model, given.batch_size, given.inputs)
     fixed = fixed_batch_sizes(model, given.inputs)
@@ -216,7 +217,7 @@ def _training(
     y, assumed = targets_of(model, x, batch_size, given)
     # The first trace opens their scopes once more than any later one, to create their variables.
     building = [optimizer.name for optimizer in optimizers_of(model) if not optimizer.built]
-    trace = trace_step(model, Batch(x, y))
+    trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA)
     births, others = _births(creations, trace)
     if others:
         notes.append(
@@ -253,12 +254,11 @@ def _training(
         trace=trace,
         built=built,
         slots=[birth for number, birth in births if number >= compiled],
-        jit_compile=bool(model.jit_compile),
-        run_eagerly=bool(model.run_eagerly),
+        mode=mode,
         assumptions=[*notes, *assumed],
         batch_assumptions=batch_notes,
         fixed_batch_sizes=fixed,
-        steps=_steps(model, given, trace, batch_size, fixed, building),
+        steps=_steps(model, given, trace, batch_size, fixed, building, mode),
         creations=creations,
     )
 
@@ -269,7 +269,13 @@ def _resized(info: LayerInfo, old: int, new: int) -> LayerInfo:
 
 
 def _steps(
-    model: keras.Model, given: Given, trace: Trace, batch_size: int, fixed: set[int], building: list[str]
+    model: keras.Model,
+    given: Given,
+    trace: Trace,
+    batch_size: int,
+    fixed: set[int],
+    building: list[str],
+    mode: Mode,
 ) -> dict[int, TracedStep]:
     """The step for this batch size and, where a trace is quick, for as many others as tell how it depends on that."""
     steps = {batch_size: traced_step(trace.graph)}
@@ -280,7 +286,7 @@ def _steps(
         try:
             x = input_specs(model, size, given.inputs)
             y, _ = targets_of(model, x, size, given)
-            other = trace_step(model, Batch(x, y), building)
+            other = trace_step(model, Batch(x, y), building, for_xla=mode.name == XLA)
         except Exception:
             # A model that works for one batch size only is none of those that can be replayed.
             break

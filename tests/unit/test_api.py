@@ -85,7 +85,7 @@ def test_a_limit_is_logged_with_the_estimate(tmp_path):
         ({"optimizer": "adamm"}, ValueError, "adamm"),
         ({"limit": "much"}, ValueError, "'much' is not a memory size"),
         ({"device": "TPU"}, ValueError, "device must be"),
-        ({"jit_compile": True}, ValueError, "graph mode only"),
+        ({"jit_compile": "always"}, ValueError, "pass True for XLA"),
         ({"inputs": (None, 6)}, ValueError, "inputs= takes tf.TensorSpecs"),
     ],
 )

@@ -217,25 +217,55 @@ def test_large_tables_cost_nothing_to_estimate():
 # Modes and devices
 
 
-def test_xla_and_eager_mode_are_refused_with_what_to_pass():
-    for value in (True, "auto", 1):
-        with pytest.raises(UsageError, match=r"jit_compile=.*graph mode only. Pass jit_compile=False") as error:
+def test_modes_that_are_none_are_refused_with_what_to_pass():
+    for value in ("yes", 1, 0.0):
+        with pytest.raises(UsageError, match=r"pass True for XLA, False for graph mode") as error:
             estimate(mlp(), batch_size=8, jit_compile=value)
         assert repr(value) in str(error.value)
-    with pytest.raises(UsageError, match=r"run_eagerly=True: this release"):
-        estimate(mlp(), batch_size=8, run_eagerly=True)
+    with pytest.raises(UsageError, match="exclude each other"):
+        estimate(mlp(), batch_size=8, jit_compile=True, run_eagerly=True)
+    with pytest.raises(UsageError, match="compile_timeout=-1: pass the seconds"):
+        estimate(mlp(), batch_size=8, jit_compile=True, compile_timeout=-1)
 
 
 def notes(made: Estimate) -> str:
     return "\n".join(made.assumptions)
 
 
-def test_a_model_compiled_for_another_mode_is_said_to_be_estimated_in_graph_mode():
-    assert "compiled with XLA" in notes(estimate(mlp(jit_compile=True), batch_size=8))
-    assert "run_eagerly=True" in notes(estimate(mlp(run_eagerly=True), batch_size=8))
-    assert "XLA" not in notes(estimate(mlp(jit_compile=True), batch_size=8, jit_compile=False))
-    assert "XLA" not in notes(estimate(mlp(), batch_size=8))
-    assert "On a GPU Keras compiles with XLA" in notes(estimate(mlp(), batch_size=8, device="GPU"))
+@pytest.mark.parametrize(
+    ("compiled", "asked", "mode", "words"),
+    [
+        ({}, {}, "graph", ""),
+        ({"jit_compile": True}, {}, "xla", "compiled with XLA"),
+        ({"jit_compile": True}, {"jit_compile": False}, "graph", ""),
+        ({"jit_compile": True}, {"jit_compile": "auto"}, "graph", ""),
+        ({"jit_compile": False}, {"jit_compile": True}, "xla", ""),
+        ({}, {"device": "GPU"}, "xla", "on a GPU the default is XLA"),
+        ({}, {"device": "GPU", "jit_compile": False}, "graph", ""),
+        ({}, {"device": "GPU", "jit_compile": "auto"}, "xla", "On a GPU Keras compiles with XLA"),
+    ],
+)
+def test_the_mode_is_the_one_asked_for_or_compiled_for_or_keras_choice_and_says_why(compiled, asked, mode, words):
+    made = estimate(mlp(**compiled), batch_size=8, compile_timeout=0, **asked)
+    assert made.subject.mode == mode
+    assert words in notes(made)
+    assert ("XLA" in notes(made)) == (mode == "xla")
+
+
+def test_layers_that_xla_cannot_take_leave_the_model_in_graph_mode():
+    model = mlp()
+    model.get_layer("a").supports_jit = False
+    made = estimate(model, batch_size=8, device="GPU")
+    assert made.subject.mode == "graph"
+    assert "The layer 'a' (Dense) does not support XLA" in notes(made)
+
+
+def test_where_xla_is_not_to_be_asked_the_update_takes_no_memory_and_that_is_said():
+    made, graph = (estimate(mlp(), batch_size=8, jit_compile=jit, compile_timeout=0) for jit in (True, False))
+    assert "APPROXIMATION" in notes(made)
+    assert "compile_timeout=0" in notes(made)
+    assert made.resident_bytes == graph.resident_bytes
+    assert made.peak_bytes < graph.peak_bytes
 
 
 def test_scratch_that_is_not_counted_is_always_said():
@@ -243,7 +273,7 @@ def test_scratch_that_is_not_counted_is_always_said():
 
 
 def test_a_gpu_preallocates():
-    subject = estimate(mlp(), batch_size=8, device="gpu").subject
+    subject = estimate(mlp(), batch_size=8, device="gpu", jit_compile=False).subject
     assert (subject.device, subject.pool) == ("GPU", "preallocated")
     assert estimate(mlp(), batch_size=8, device="CPU").subject.pool == "growth"
 

@@ -1,0 +1,71 @@
+"""The phases of a training whose step XLA compiles: from its compiler, or where that is silent, from the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tensorboard_plugin_memest.estimation.attribution import UPDATE, Attribution
+from tensorboard_plugin_memest.estimation.device import GPU, Device
+from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
+from tensorboard_plugin_memest.estimation.training import Training
+from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
+from tensorboard_plugin_memest.estimation.xla.compilation import compiled
+from tensorboard_plugin_memest.estimation.xla.module import module_of
+from tensorboard_plugin_memest.estimation.xla.phases import CompiledRun, CompiledStep, phases_of
+from tensorboard_plugin_memest.estimation.xla.request import VARIABLE, NotCompilableError, request_of
+from tensorboard_plugin_memest.memory.estimate import Phase
+
+_ON_A_GPU = (
+    "XLA's compiler for the CPU was asked how it lays out the step's memory; the one for the GPU fuses and orders it "
+    "differently, and its convolutions and matrix products take workspace of their own."
+)
+
+
+def phases_with_xla(training: Training, device: Device, timeout: float) -> tuple[dict[str, Phase], int, list[str]]:
+    """The phases, the bytes of all variables, and what had to be assumed.
+
+    Args:
+        training: one that was traced for XLA.
+        device: what it would run on.
+        timeout: seconds that compiling may take; 0 to approximate without it.
+    """
+    try:
+        if not timeout:
+            raise NotCompilableError("compile_timeout=0")
+        step = _compiled_step(training, timeout)
+    except NotCompilableError as error:
+        phases, resident, notes = phases_of_graph(training, device, _update_in_place)
+        return phases, resident, [_approximation(error), *notes]
+    trace = training.trace
+    born = {birth.variable for birth in [*(training.built or []), *training.slots]}
+    run = CompiledRun(
+        built=training.built,
+        slots=training.slots,
+        others=[variable for variable in trace.variables.all if variable not in born],
+        step=step,
+    )
+    phases, resident = phases_of(run, device)
+    return phases, resident, [_ON_A_GPU] if device.kind == GPU else []
+
+
+def _compiled_step(training: Training, timeout: float) -> CompiledStep:
+    trace = training.trace
+    request = request_of(training.step, trace.handles)
+    module = module_of(compiled(request, timeout))
+    variables = [trace.handles[argument.name] if argument.kind == VARIABLE else None for argument in request.arguments]
+    return CompiledStep(module, ModuleAttribution(module, variables, trace.owners), request.arguments, variables)
+
+
+def _approximation(error: NotCompilableError) -> str:
+    return (
+        f"APPROXIMATION: XLA's own account of the step's memory is not there, because {error}. The numbers are those "
+        "of graph mode with the optimizer's update in place; what XLA fuses in the rest of the step would make them "
+        "lower, what it keeps longer, higher."
+    )
+
+
+def _update_in_place(attribution: Attribution) -> None:
+    """Takes their memory from the tensors of the update: XLA fuses it, so that none of them comes to be."""
+    for node, part in zip(attribution.graph.nodes, attribution.parts, strict=True):
+        if part == UPDATE:
+            node.outputs = [replace(output, bytes=0) for output in node.outputs]

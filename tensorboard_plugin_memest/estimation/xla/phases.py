@@ -1,0 +1,287 @@
+"""The phases of a run whose step is one compiled program.
+
+TensorFlow gives a compiled step its arguments, asks the allocator for everything else at once, and gives back what is
+not returned when it is over. A variable whose memory nobody else holds is updated in place. In the first step of `fit`
+slots with equal first values share one piece of memory, because Grappler computes them once; those that are updated
+then get memory of their own, beside the old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
+from tensorboard_plugin_memest.estimation.device import Device
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimation.execution import VariableStore
+from tensorboard_plugin_memest.estimation.phases import Birth, birth_events, existing_events
+from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
+from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.variables import INPUT, STEP, Variable, size_in_bytes
+from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
+from tensorboard_plugin_memest.estimation.xla.module import Allocation, Module
+from tensorboard_plugin_memest.estimation.xla.request import FEED, TENSOR, Argument
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.estimate import Phase
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+
+# Later steps are alike once the allocator's chunks have found their places.
+STEADY_STEPS = 2
+
+_UNUSED = "XLA's temporary memory, unused part"
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """A step as it was compiled.
+
+    Attributes:
+        module: what XLA made of it.
+        attribution: whose its values are.
+        arguments: its parameters.
+        variables: for each parameter the variable that it is; None for tensors.
+    """
+
+    module: Module
+    attribution: ModuleAttribution
+    arguments: Sequence[Argument]
+    variables: Sequence[Variable | None]
+
+
+@dataclass(frozen=True)
+class CompiledRun:
+    """Everything that happens in a run of a compiled step, before memory is laid out.
+
+    Attributes:
+        built: the variables that building and compiling the model creates, in order; None when that is not known.
+        slots: the variables that the first step creates, in order.
+        others: variables that exist besides, with no known birth.
+        step: one step.
+    """
+
+    built: Sequence[Birth] | None
+    slots: Sequence[Birth]
+    others: Sequence[Variable]
+    step: CompiledStep
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """One phase as events; `block` is the temporary memory whose inside can be shown while it is there."""
+
+    phase: str
+    events: list[Event]
+    block: tuple[Buffer, Allocation] | None = None
+
+
+def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
+    """The phases of `run` on `device`, in order, and the bytes of all variables."""
+    memory = Memory(BfcAllocator(device.pool))
+    store = VariableStore()
+    phases = {}
+    for stretch in _stretches(run, store):
+        played = memory.play(stretch.events)
+        if not stretch.phase:
+            continue
+        if stretch.block is not None:
+            played = _opened(played, stretch, *stretch.block, run.step.attribution)
+        phases[stretch.phase] = Phase(
+            name=stretch.phase,
+            peak_bytes=played.peak_bytes,
+            requested_peak_bytes=played.requested_peak_bytes,
+            peak_without_scratch_bytes=played.peak_bytes,
+            peak_range=(played.peak_bytes, played.peak_bytes),
+            peak_op=played.peak_op,
+            live_at_peak=played.live_at_peak,
+            timeline=played.timeline,
+            pool_bytes=played.pool_bytes,
+        )
+    return phases, resident_bytes(list(dict.fromkeys(store.buffers.values())))
+
+
+def _stretches(run: CompiledRun, store: VariableStore) -> Iterator[_Stretch]:
+    if run.built is not None:
+        yield _Stretch("build", birth_events(run.built, store))
+    others = [event for variable in run.others for event in existing_events(variable, store)]
+    yield _Stretch("", others + _tensors(run.step))
+    yield _step("first_step", run.step, store, _shared_births(run.slots, store))
+    for _ in range(STEADY_STEPS):
+        yield _step("step", run.step, store, [])
+
+
+def _tensors(step: CompiledStep) -> list[Event]:
+    """Tensors that a layer holds are there all the time."""
+    return [
+        Event(ALLOCATE, Buffer(size, references=1, is_resident=True), argument.name, _tag_of_tensor(argument))
+        for argument in step.arguments
+        if argument.kind == TENSOR and (size := size_in_bytes(argument.shape, argument.dtype))
+    ]
+
+
+def _tag_of_tensor(argument: Argument) -> Tag:
+    role = "tensor kept by the layer"
+    return Tag(STEP, argument.name, Category.CONSTANTS, role, None, argument.shape, argument.dtype)
+
+
+def _shared_births(births: Sequence[Birth], store: VariableStore) -> list[Event]:
+    """Variables come to be in the trace of a function: equal first values are computed once, for all of them."""
+    events: list[Event] = []
+    known: dict[str, Buffer] = {}
+    for birth in births:
+        shared = known.get(birth.run.recipe) if birth.run.recipe else None
+        if shared is not None:
+            shared.references += 1
+            store.buffers[birth.variable] = shared
+            continue
+        events += birth_events([birth], store)
+        if birth.run.recipe:
+            known[birth.run.recipe] = store.buffers[birth.variable]
+    return events
+
+
+def _step(phase: str, step: CompiledStep, store: VariableStore, before: list[Event]) -> _Stretch:
+    events = list(before)
+    given: list[Event] = []
+    for argument in step.arguments:
+        size = size_in_bytes(argument.shape, argument.dtype)
+        if argument.kind == FEED and size:
+            tag = Tag(INPUT, argument.name, Category.INPUTS, "batch", None, argument.shape, argument.dtype)
+            given.append(Event(ALLOCATE, Buffer(size), argument.name, tag))
+    requested: list[tuple[Event, Allocation]] = []
+    for number, allocation in enumerate(step.module.allocations):
+        tag = _tag_of(allocation, number, step)
+        requested.append((Event(ALLOCATE, Buffer(allocation.bytes), tag.name, tag), allocation))
+    relabelled, copied, released = _updates(step, store)
+    events += [*given, *relabelled, *(event for event, _ in requested), *copied]
+    temporary = [(event.buffer, allocation) for event, allocation in requested if not allocation.is_output]
+    events += [Event(FREE, buffer, "(end of the step)") for buffer, _ in temporary]
+    events += released
+    events += [Event(FREE, event.buffer, event.op) for event in given]
+    events += [Event(FREE, event.buffer, event.op) for event, allocation in requested if allocation.is_output]
+    # The largest is the one to look into; nearly always there is only one.
+    block = max((one for one in temporary if one[1].trace), key=lambda one: one[1].bytes, default=None)
+    return _Stretch(phase, events, block)
+
+
+def _tag_of(allocation: Allocation, number: int, step: CompiledStep) -> Tag:
+    largest = max(allocation.values, key=lambda value: value.bytes, default=None)
+    if largest is None or (not allocation.is_output and len(allocation.values) > 1):
+        return Tag(STEP, f"XLA's temporary memory {number}", Category.TEMPORARIES, "temporary memory", None, None, None)
+    tag = step.attribution.tag(largest)
+    if not allocation.is_output:
+        return tag
+    if largest.dtype is None:
+        return Tag(STEP, tag.name, Category.TEMPORARIES, "addresses of the results", None, None, None)
+    return replace(tag, category=Category.TEMPORARIES, role="result of the step", variable=None)
+
+
+def _updates(step: CompiledStep, store: VariableStore) -> tuple[list[Event], list[Event], list[Event]]:
+    """What becomes of variables that cannot be updated in place.
+
+    Returns:
+        New labels for the values that are about to go, memory for the new values, and the end of the old.
+    """
+    first_value: dict[Buffer, Tag] = {}
+    copied: list[Event] = []
+    released: list[Event] = []
+    for number in step.module.updated:
+        variable = step.variables[number]
+        if variable is None:
+            continue
+        held = store.buffers[variable]
+        if held.references == 1:
+            continue
+        fresh = Buffer(variable.bytes, references=1, is_resident=True)
+        copied.append(Event(ALLOCATE, fresh, variable.name, variable_tag(variable)))
+        store.buffers[variable] = fresh
+        released.append(Event(FREE, held, variable.name))
+        first = variable_tag(variable)
+        name = f"{variable.weight or variable.name} (first value of its slots)"
+        first_value.setdefault(held, replace(first, name=name, role="first value of the slots"))
+    # All arguments are looked at before any new value takes its variable's place.
+    last: list[Event] = []
+    relabelled: list[Event] = []
+    for event in released:
+        event.buffer.references -= 1
+        if event.buffer.references == 0:
+            last.append(event)
+            relabelled.append(Event(RELABEL, event.buffer, event.op, first_value[event.buffer]))
+    return relabelled, copied, last
+
+
+def _opened(
+    played: Played, stretch: _Stretch, block: Buffer, allocation: Allocation, attribution: ModuleAttribution
+) -> Played:
+    """The same with the temporary memory taken apart: what lies in it from when to when, and what of it lies idle.
+
+    The allocator counts the whole block as long as the step runs. Here the curve shows what is used of it, above the
+    part that never is; at the highest moment both are the same.
+    """
+    live, highest, moment = 0, 0, 0
+    for position, (value, is_begin) in enumerate(allocation.trace):
+        live += value.bytes if is_begin else -value.bytes
+        if live > highest:
+            highest, moment = live, position
+    begun = next(number for number, event in enumerate(stretch.events) if event.buffer is block)
+    ended = next(number for number, event in enumerate(stretch.events) if event.buffer is block and event.kind == FREE)
+    timeline = played.timeline
+    chunk = next((item.bytes for item in played.live_at_peak if item.name == stretch.events[begun].op), None)
+    if chunk is None or highest > chunk:
+        return played
+    idle = chunk - highest
+    ticks, lives, ops, names = [0], [timeline.live_bytes[0]], [0], list(timeline.ops)
+    begins: dict[str, int] = {}
+    numbers = {name: number for number, name in enumerate(names)}
+    for tick, amount, op in zip(timeline.ticks[1:], timeline.live_bytes[1:], timeline.op_index[1:], strict=True):
+        if begun < tick <= ended:
+            amount -= highest
+        if tick == ended + 1:
+            used = lives[-1]
+            for value, is_begin in allocation.trace:
+                used += value.bytes if is_begin else -value.bytes
+                name = attribution.tag(value).name
+                part = attribution.part_of(value)
+                # What the update needs of its own comes early: learning rates and counts of steps.
+                if is_begin and part != UPDATE:
+                    begins.setdefault(part, len(ticks))
+                if not is_begin and part == BACKWARD:
+                    begins[UPDATE] = len(ticks)
+                ticks.append(ticks[-1] + 1)
+                lives.append(used)
+                ops.append(numbers.setdefault(name, len(numbers)))
+        ticks.append(ticks[-1] + 1)
+        lives.append(amount)
+        ops.append(op)
+    peak_tag = attribution.tag(allocation.trace[moment][0])
+    return replace(
+        played,
+        peak_op=peak_tag.name,
+        live_at_peak=_with_parts(played, stretch.events[begun].op, allocation, moment, idle, attribution),
+        timeline=Timeline("op", ticks, lives, ops, list(numbers), _spans(begins, len(ticks))),
+    )
+
+
+def _spans(begins: dict[str, int], end: int) -> list[Span]:
+    starts = sorted((start, part) for part, start in begins.items())
+    ends = [*(start for start, _ in starts[1:]), end]
+    return [Span(part, start, end) for (start, part), end in zip(starts, ends, strict=True) if start < end]
+
+
+def _with_parts(
+    played: Played, block: str, allocation: Allocation, moment: int, idle: int, attribution: ModuleAttribution
+) -> tuple[Item, ...]:
+    inside = {}
+    for value, is_begin in allocation.trace[: moment + 1]:
+        if is_begin:
+            inside[id(value)] = value
+        else:
+            del inside[id(value)]
+    items = [item for item in played.live_at_peak if item.name != block]
+    items += [attribution.tag(value).item(value.bytes, value.bytes) for value in inside.values()]
+    if idle:
+        requested = max(0, allocation.bytes - sum(value.bytes for value in inside.values()))
+        items.append(Tag(STEP, _UNUSED, Category.TEMPORARIES, "unused", None, None, None).item(requested, idle))
+    return tuple(sorted(items, key=lambda item: (-item.bytes, item.name)))

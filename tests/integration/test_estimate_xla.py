@@ -1,0 +1,78 @@
+"""Estimates with XLA against real trainings: one process a model, TensorFlow's own allocator and compiler."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.processes import answer_of
+
+PROGRAM = """
+    import json, sys
+    import keras, tensorflow as tf
+    import memest
+
+    L = keras.layers
+
+
+    def mlp():
+        parts = [L.Dense(1500, activation="relu"), L.Dropout(0.2), L.Dense(700, activation="gelu"), L.Dense(10)]
+        return keras.Sequential([keras.Input((784,)), *parts])
+
+
+    def images():
+        parts = [L.Conv2D(32, 3, strides=2), L.BatchNormalization(), L.ReLU(), L.Conv2D(64, 3, activation="relu")]
+        return keras.Sequential([keras.Input((48, 48, 3)), *parts, L.GlobalAveragePooling2D(), L.Dense(4)])
+
+
+    def recurrent():
+        return keras.Sequential([keras.Input((20, 32)), L.LSTM(160), L.Dense(3)])
+
+
+    MODELS = {
+        "mlp, Adam": (mlp, "adam", 64),
+        "images, momentum": (images, keras.optimizers.SGD(momentum=0.9), 16),
+        "recurrent, AMSGrad": (recurrent, keras.optimizers.Adam(amsgrad=True), 16),
+    }
+    make, optimizer, batch_size = MODELS[sys.argv[1]]
+
+
+    def build():
+        model = make()
+        model.compile(keras.optimizers.get(optimizer), "mse", jit_compile=True)
+        return model
+
+
+    def statistics():
+        return tf.config.experimental.get_memory_info("CPU:0")
+
+
+    made = memest.estimate(build, batch_size=batch_size)
+    # Loops that are traced make a few numbers on the way.
+    assert statistics()["peak"] < 2**18, "the estimate allocated"
+    start = statistics()["current"]
+    tf.config.experimental.reset_memory_stats("CPU:0")
+    model = build()
+    measured = {"build": [statistics()["peak"] - start]}
+    # The batch is in the same allocator; it is handed to the step as it is.
+    batch = tf.zeros((batch_size, *model.input_shape[1:])), tf.zeros((batch_size, *model.output_shape[1:]))
+    batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    model.make_train_function()
+    steps = []
+    for _ in range(4):
+        tf.config.experimental.reset_memory_stats("CPU:0")
+        model.train_function(batches)
+        steps.append(statistics()["peak"] - start)
+    measured["first_step"], measured["step"] = steps[:1], steps[1:]
+    print(json.dumps([made.subject.mode, {name: phase.peak_bytes for name, phase in made.phases.items()}, measured]))
+"""
+
+
+@pytest.mark.parametrize("name", ["mlp, Adam", "images, momentum", "recurrent, AMSGrad"])
+def test_a_compiled_trainings_peaks_are_as_estimated(name):
+    mode, estimated, measured = answer_of(PROGRAM, name)
+    assert mode == "xla"
+    assert list(estimated) == ["build", "first_step", "step"]
+    for phase, peak in estimated.items():
+        assert peak == pytest.approx(measured[phase][-1], rel=0.02), (phase, estimated, measured)
+    # XLA's memory is one block: what is asked for repeats to the byte.
+    assert len(set(measured["step"])) == 1
