@@ -10,11 +10,14 @@ from tensorboard_plugin_memest import __all__ as __all__
 if TYPE_CHECKING:
     from tensorboard_plugin_memest import Estimate as Estimate
     from tensorboard_plugin_memest import Explanation as Explanation
+    from tensorboard_plugin_memest import HostEstimate as HostEstimate
     from tensorboard_plugin_memest import MemoryCallback as MemoryCallback
     from tensorboard_plugin_memest import Rehearsal as Rehearsal
     from tensorboard_plugin_memest import Verdict as Verdict
     from tensorboard_plugin_memest import estimate as estimate
+    from tensorboard_plugin_memest import estimate_dataset as estimate_dataset
     from tensorboard_plugin_memest import explain_oom as explain_oom
+    from tensorboard_plugin_memest import log_dataset as log_dataset
     from tensorboard_plugin_memest import log_model as log_model
     from tensorboard_plugin_memest import log_profile as log_profile
     from tensorboard_plugin_memest import monitor as monitor

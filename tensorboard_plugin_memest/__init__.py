@@ -10,7 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tensorboard_plugin_memest.api import log_model
+    from tensorboard_plugin_memest.api import log_dataset, log_model
+    from tensorboard_plugin_memest.estimation.host.model import estimate_dataset
     from tensorboard_plugin_memest.estimation.model import estimate
     from tensorboard_plugin_memest.measure.callback import MemoryCallback
     from tensorboard_plugin_memest.measure.cpu_allocator import use_gpu_allocator_on_cpu
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.measure.rehearse import rehearse
     from tensorboard_plugin_memest.memory.estimate import Estimate
     from tensorboard_plugin_memest.memory.explanation import Explanation
+    from tensorboard_plugin_memest.memory.host import HostEstimate
     from tensorboard_plugin_memest.memory.rehearsal import Rehearsal
     from tensorboard_plugin_memest.memory.verdict import Verdict
 
 _HOMES = {
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "Explanation": "tensorboard_plugin_memest.memory.explanation",
+    "HostEstimate": "tensorboard_plugin_memest.memory.host",
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
     "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
+    "estimate_dataset": "tensorboard_plugin_memest.estimation.host.model",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
+    "log_dataset": "tensorboard_plugin_memest.api",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
     "monitor": "tensorboard_plugin_memest.measure.monitor",
@@ -41,11 +46,14 @@ _HOMES = {
 __all__ = [
     "Estimate",
     "Explanation",
+    "HostEstimate",
     "MemoryCallback",
     "Rehearsal",
     "Verdict",
     "estimate",
+    "estimate_dataset",
     "explain_oom",
+    "log_dataset",
     "log_model",
     "log_profile",
     "monitor",

@@ -11,6 +11,8 @@ from typing import Any
 
 import keras
 
+from tensorboard_plugin_memest.estimation.host.arrays import WrongDataError
+from tensorboard_plugin_memest.estimation.host.model import estimate_dataset
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.subject import NoModelError, require_subject
@@ -18,6 +20,7 @@ from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.limits import resolve_limit
 
 # The frames of a warning: log_model's own, two of what keeps it plain Python, and the caller's.
@@ -69,6 +72,46 @@ def log_model(
     except Exception as error:
         warnings.warn(
             f"memest could not log this model ({type(error).__name__}: {error}); the training goes on without it.",
+            RuntimeWarning,
+            stacklevel=_CALLER,
+        )
+        return None
+    return made
+
+
+@plain_python
+def log_dataset(
+    dataset: Any, *, logdir: str | os.PathLike[str] | None = None, **as_for_estimate_dataset: Any
+) -> HostEstimate | None:
+    """Estimates the host memory of a data pipeline and writes it where TensorBoard's Memory tab finds it.
+
+    Nothing of the pipeline runs. If memest itself fails, it warns once and returns None, so that the training goes on.
+
+    Args:
+        dataset: a `tf.data.Dataset`, or what else `memest.estimate_dataset` takes.
+        logdir: the run's log directory; None for that of the current default `tf.summary` writer. Records go to its
+            subdirectory `memest`.
+        **as_for_estimate_dataset: as for `memest.estimate_dataset`.
+
+    Returns:
+        The HostEstimate, in bytes; None if memest failed.
+
+    Raises:
+        ValueError: there is neither `logdir` nor a default writer, or an argument is out of range.
+        TypeError: `dataset` is nothing that `fit` takes, or an argument is unknown.
+    """
+    inspect.signature(estimate_dataset).bind(dataset, **as_for_estimate_dataset)
+    directory = resolve_logdir(logdir)
+    try:
+        made = estimate_dataset(dataset, **as_for_estimate_dataset)
+        with RunWriter(directory) as writer:
+            writer.write_host(made)
+    except (UsageError, WrongDataError):
+        raise
+    except Exception as error:
+        warnings.warn(
+            f"memest could not log this data pipeline ({type(error).__name__}: {error}); "
+            "the training goes on without it.",
             RuntimeWarning,
             stacklevel=_CALLER,
         )

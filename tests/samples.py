@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase, Subject
+from tensorboard_plugin_memest.memory.host import HostEstimate, HostLever, Stage
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile, Window
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
@@ -212,4 +213,24 @@ def sample_profile(*, started_at: str = "2026_01_01_00_00_00", events: int = 40,
             ops=["MatMul", "adam/Square_4", "adam/Mul_9"],
         ),
         live_at_peak=(*before[:3], top, before[3]),
+    )
+
+
+def sample_host() -> HostEstimate:
+    """The founding example's pipeline: 810 spectrograms, cached and shuffled."""
+    each = 1491 * 257 * 4
+    return HostEstimate(
+        stages=(
+            Stage("cache", 810 * each, 810, each + 72, "Every element stays in memory from the first epoch on."),
+            Stage("shuffle", 810 * 24, 810, each + 72, "The buffer holds 810 elements. Their tensors are the cache's."),
+            Stage("in use", 2 * each + 1, None, each, "The element in use and the next."),
+        ),
+        startup_bytes=820 * each,
+        slack_bytes=5 * each,
+        levers=(
+            HostLever("images as uint8", 203 * each, 609 * each + 19441, "a cast more", "tf.cast(image, tf.uint8)"),
+            HostLever("cache in a file", 812 * each + 19441, 0, "reads from disk", 'dataset.cache("file")'),
+        ),
+        assumptions=("AUTOTUNE is taken to prefetch 2 elements.",),
+        versions={"tensorflow": "2.21.0"},
     )

@@ -27,6 +27,7 @@ class Kind(str, Enum):
     NOTES = "notes"
     CRASH = "crash"
     BESIDE = "beside"
+    HOST = "host"
 
     def __str__(self) -> str:
         return self.value

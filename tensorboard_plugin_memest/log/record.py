@@ -11,6 +11,7 @@ from tensorboard_plugin_memest.log.metadata import Kind, profile_id, tag_for
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 
@@ -28,9 +29,16 @@ class Notes:
         return cls(tuple(data["sentences"]))
 
 
-Record = Estimate | MeasuredPeaks | MeasuredProfile | MeasuredBeside | Notes | Explanation
+Record = Estimate | MeasuredPeaks | MeasuredProfile | MeasuredBeside | Notes | Explanation | HostEstimate
 
-_DictRecord = type[MeasuredPeaks] | type[MeasuredBeside] | type[MeasuredProfile] | type[Notes] | type[Explanation]
+_DictRecord = (
+    type[MeasuredPeaks]
+    | type[MeasuredBeside]
+    | type[MeasuredProfile]
+    | type[Notes]
+    | type[Explanation]
+    | type[HostEstimate]
+)
 
 _DICT_RECORDS: dict[Kind, _DictRecord] = {
     Kind.PEAKS: MeasuredPeaks,
@@ -38,6 +46,7 @@ _DICT_RECORDS: dict[Kind, _DictRecord] = {
     Kind.NOTES: Notes,
     Kind.CRASH: Explanation,
     Kind.BESIDE: MeasuredBeside,
+    Kind.HOST: HostEstimate,
 }
 
 
@@ -55,13 +64,15 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
         return Kind.PROFILE, tag_for(Kind.PROFILE, profile_id(record))
     if isinstance(record, Notes):
         return Kind.NOTES, tag_for(Kind.NOTES)
+    if isinstance(record, HostEstimate):
+        return Kind.HOST, tag_for(Kind.HOST)
     if isinstance(record, MeasuredBeside):
         return Kind.BESIDE, tag_for(Kind.BESIDE, f"{record.what}/{record.peaks.device}")
     if isinstance(record, Explanation):
         return Kind.CRASH, tag_for(Kind.CRASH)
     raise TypeError(
-        "memest records an Estimate, MeasuredPeaks, MeasuredProfile, MeasuredBeside, Explanation or Notes, not "
-        f"{record!r}."
+        "memest records an Estimate, HostEstimate, MeasuredPeaks, MeasuredProfile, MeasuredBeside, Explanation or "
+        f"Notes, not {record!r}."
     )
 
 

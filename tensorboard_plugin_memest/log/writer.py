@@ -14,6 +14,7 @@ from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, build_metadata
 from tensorboard_plugin_memest.log.record import Notes, Record, encode, kind_and_tag
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 
@@ -40,6 +41,10 @@ class RunWriter:
 
     def write_estimate(self, estimate: Estimate) -> None:
         """Records the prediction."""
+        self._write(estimate)
+
+    def write_host(self, estimate: HostEstimate) -> None:
+        """Records the prediction for the data pipeline."""
         self._write(estimate)
 
     def write_peaks(self, peaks: MeasuredPeaks) -> None:

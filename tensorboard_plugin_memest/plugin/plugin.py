@@ -49,6 +49,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/timeline": json_app(self.timeline_route),
             "/profile": json_app(self.profile_route),
             "/peaks": json_app(self.peaks_route),
+            "/host": json_app(self.host_route),
             f"/{static.ENTRY}": files,
             "/*": files,
         }
@@ -120,6 +121,13 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def peaks_impl(self, ctx: RequestContext, experiment: str, run: str) -> views.Plain:
         """Measured peaks step by step."""
         return views.peaks_view(self._reader.run(ctx, experiment, run, {Kind.PEAKS}))
+
+    def host_route(self, request: wrappers.Request) -> Any:
+        return self.host_impl(*_who(request), required(request, "run"))
+
+    def host_impl(self, ctx: RequestContext, experiment: str, run: str) -> views.Plain:
+        """The data pipeline's memory on the host."""
+        return views.host_view(self._reader.run(ctx, experiment, run, {Kind.HOST}).host)
 
     def static_route(self, request: wrappers.Request) -> wrappers.Response:
         name = request.path.partition(f"/plugin/{PLUGIN_NAME}/")[2]

@@ -14,6 +14,7 @@ from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, SUBDIRECTORY, Ki
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.plugin.cache import Cache
 
@@ -55,6 +56,7 @@ class RunRecords:
         profiles: in the order in which they started.
         notes: sentences about what could not be measured.
         crash: why the run ended; None if it did not, or went on afterwards.
+        host: the estimate of the data pipeline; None without one.
         problems: a sentence for each record that could not be read.
     """
 
@@ -65,6 +67,7 @@ class RunRecords:
     profiles: list[MeasuredProfile] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     crash: Explanation | None = None
+    host: HostEstimate | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -218,5 +221,7 @@ def _add(run: RunRecords, record: Record | str) -> None:
         run.crash = record
     elif isinstance(record, Notes):
         run.notes = record.sentences
+    elif isinstance(record, HostEstimate):
+        run.host = record
     else:
         run.problems.append(record)

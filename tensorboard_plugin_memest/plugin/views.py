@@ -11,6 +11,7 @@ from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devi
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.leak import LEAST_ON_HOST, find_leak
 from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
@@ -175,6 +176,22 @@ def timeline_view(peak_bytes: int, timeline: Timeline, points: int) -> Plain:
 def peaks_view(run: RunRecords) -> Plain:
     """The measured peaks of every step."""
     return {"devices": [{**_device(peaks), "windows": peaks.to_dict()["windows"]} for peaks in run.peaks]}
+
+
+def host_view(estimate: HostEstimate | None) -> Plain:
+    """The data pipeline, stage by stage, and what would change it."""
+    if estimate is None:
+        return {"host": None}
+    return {
+        "host": {
+            "peak_bytes": estimate.peak_bytes,
+            "startup_bytes": estimate.startup_bytes,
+            "slack_bytes": estimate.slack_bytes,
+            "stages": [stage.to_dict() for stage in estimate.stages],
+            "levers": [lever.to_dict() for lever in estimate.advice()],
+            "assumptions": list(estimate.assumptions),
+        }
+    }
 
 
 def _phase(phase: Phase) -> Plain:

@@ -11,11 +11,14 @@ from tests.integration.processes import answer_of
 HOMES = {
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "Explanation": "tensorboard_plugin_memest.memory.explanation",
+    "HostEstimate": "tensorboard_plugin_memest.memory.host",
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
     "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
+    "estimate_dataset": "tensorboard_plugin_memest.estimation.host.model",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
+    "log_dataset": "tensorboard_plugin_memest.api",
     "log_model": "tensorboard_plugin_memest.api",
     "log_profile": "tensorboard_plugin_memest.measure.profile_files",
     "monitor": "tensorboard_plugin_memest.measure.monitor",
@@ -55,7 +58,9 @@ def test_importing_memest_imports_no_tensorflow_and_using_a_name_does():
     ) == [False, True]
 
 
-@pytest.mark.parametrize("name", ["MemoryCallback", "estimate", "log_model", "log_profile"])
+@pytest.mark.parametrize(
+    "name", ["MemoryCallback", "estimate", "estimate_dataset", "log_dataset", "log_model", "log_profile"]
+)
 def test_without_tensorflow_it_says_what_to_install(name):
     told = answer_of(
         """

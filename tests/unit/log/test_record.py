@@ -14,20 +14,24 @@ from tensorboard_plugin_memest.log.record import Notes, decode, encode, kind_and
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, NewerFormatError
-from tests.samples import sample_estimate, sample_peaks, sample_profile, step_items
+from tests.samples import sample_estimate, sample_host, sample_peaks, sample_profile, step_items
 from tests.strategies import estimates, measured_peaks, measured_profiles, names
 
 notes = st.builds(Notes, st.lists(names).map(tuple))
 CRASH = Explanation(
     "XLA", "ran out", shape=(3, 4), category=Category.GRADIENTS, live=tuple(step_items()), advice=("a",)
 )
-RECORDS = [sample_estimate(), sample_peaks(), sample_profile(), Notes(("No GPU here.", "ß ☃")), CRASH]
+RECORDS = [sample_estimate(), sample_peaks(), sample_profile(), Notes(("No GPU here.", "ß ☃")), CRASH, sample_host()]
 
 
 @given(st.one_of(estimates, measured_peaks, measured_profiles, notes, st.just(CRASH)))
 def test_round_trip(record):
     kind, _ = kind_and_tag(record)
     assert decode(kind, encode(record)) == record
+
+
+def test_a_host_estimate_comes_back_equal():
+    assert decode(Kind.HOST, encode(sample_host())) == sample_host()
 
 
 def test_kinds_and_tags():
@@ -37,6 +41,7 @@ def test_kinds_and_tags():
         (Kind.PROFILE, "profile/cpu_bfc@host/2026_01_01_00_00_00"),
         (Kind.NOTES, "notes"),
         (Kind.CRASH, "crash"),
+        (Kind.HOST, "host"),
     ]
     with pytest.raises(TypeError, match="not 'an estimate'"):
         kind_and_tag("an estimate")

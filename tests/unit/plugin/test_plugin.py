@@ -12,9 +12,9 @@ from tensorboard.plugins import base_plugin
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.plugin.plugin import MemestPlugin
 from tests.events import content, string_tensor, write_raw
-from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_estimate, sample_peaks, sample_profile
+from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_estimate, sample_host, sample_peaks, sample_profile
 
-ROUTES = ["runs", "overview", "items", "timeline", "profile", "peaks"]
+ROUTES = ["runs", "overview", "items", "timeline", "profile", "peaks", "host"]
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def ask(tmp_path, open_logdir):
         writer.write_estimate(sample_estimate(limit_bytes=20_000_000_000))
         writer.write_peaks(sample_peaks())
         writer.write_profile(sample_profile(events=5000))
+        writer.write_host(sample_host())
     with RunWriter(tmp_path / "measured") as writer:
         writer.write_peaks(sample_peaks())
     write_raw(tmp_path / "broken" / "memest", "estimate", content("estimate"), string_tensor(b"junk"))
@@ -40,6 +41,21 @@ def ask(tmp_path, open_logdir):
 
     get.provider = provider
     return get
+
+
+def test_host(ask):
+    status, answer = ask("host?run=full")
+    sample = sample_host()
+    assert status == 200
+    assert (
+        answer["host"]["peak_bytes"] == sample.peak_bytes == sum(stage["bytes"] for stage in answer["host"]["stages"])
+    )
+    assert answer["host"]["startup_bytes"] == sample.startup_bytes
+    assert answer["host"]["slack_bytes"] == sample.slack_bytes
+    assert answer["host"]["stages"][0] == sample.stages[0].to_dict()
+    assert answer["host"]["levers"][1]["saving_bytes"] == 0
+    assert answer["host"]["assumptions"] == list(sample.assumptions)
+    assert ask("host?run=measured") == (200, {"host": None})
 
 
 def test_runs(ask):
