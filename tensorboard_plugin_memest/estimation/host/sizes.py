@@ -39,8 +39,9 @@ def vector_bytes(tensors: int) -> int:
 def pool_books_bytes(large: int) -> int:
     """What TensorFlow's pool of large tensors takes for its own books when it holds `large` bytes.
 
-    With oneDNN, tensors of 256 KiB and more on a CPU come from a BFC allocator (`mkl_cpu_allocator.h`). Its regions double,
-    from 1 MiB on, and each has a number of 8 bytes for every 256 bytes of it (`AllocationRegion` in `bfc_allocator.h`).
+    With oneDNN, tensors of 256 KiB and more on a CPU come from a BFC allocator (`mkl_cpu_allocator.h`). Its regions
+    double, from 1 MiB on, and each has a number of 8 bytes for every 256 bytes of it (`AllocationRegion` in
+    `bfc_allocator.h`).
     """
     regions, region = 0, _FIRST_REGION
     while regions < large:
