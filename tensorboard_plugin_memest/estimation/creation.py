@@ -76,7 +76,9 @@ class Creations:
         initial_value = arguments["initial_value"]
         dtype = arguments.get("dtype")
         run = traced_eagerly(initial_value if callable(initial_value) else lambda: _constant_like(initial_value, dtype))
-        if size_in_bytes(run.shape, run.dtype) <= self._real_up_to:
+        # A tensor of a graph that is being traced gives no variable a value outside of it.
+        is_symbolic = tf.is_tensor(initial_value) and not hasattr(initial_value, "numpy")
+        if size_in_bytes(run.shape, run.dtype) <= self._real_up_to and not is_symbolic:
             variable = create(**arguments)
         else:
             variable = self._without_value(arguments, run)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
+import tensorflow as tf
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
@@ -139,8 +140,9 @@ def training_of_function(build: Callable[[], keras.Model], given: Given) -> Trai
     """
     with untouched_objects([*_used_by(build), *given.objects]):
         try:
-            # Inside a function's graph not even constants are.
-            with tf_func_graph.FuncGraph("build").as_default():
+            # Inside a function's graph not even constants are. In a scope, layers may be called what eager ones may:
+            # only outermost scopes must not begin with an underscore.
+            with tf_func_graph.FuncGraph("build").as_default(), tf.name_scope("build"):
                 made = _build_and_trace(build, given, Creations())
         except (UsageError, NoModelError):
             raise

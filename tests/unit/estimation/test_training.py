@@ -169,6 +169,38 @@ def doubled(width: int) -> keras.Model:
     return compiled(model)
 
 
+class _Private(L.Layer):
+    def build(self, shape):
+        self.table = self.add_weight(shape=(shape[-1],), name="table")
+
+    def call(self, x):
+        return x * self.table
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adafactor"])
+def test_layers_may_be_named_after_private_classes(optimizer):
+    def build():
+        inputs = keras.Input((6,))
+        model = keras.Model(inputs, L.Dense(1)(_Private()(inputs)))
+        model.compile(optimizer, "mse")
+        return model
+
+    training = training_of_function(build, Given(batch_size=4))
+    # Nothing of it had to be made eagerly.
+    assert len(training.creations.without_value) == len(training.creations.all)
+    assert any("table" in name for name in slots(training))
+
+
+def test_slots_that_begin_with_a_tensor_of_the_step_do_without_its_value():
+    def build():
+        model = mlp("adafactor")
+        # Needs an eager value, so everything is built eagerly.
+        assert float(model.layers[0].bias.numpy()[0]) == 0
+        return model
+
+    assert any("Adafactor" in name for name in slots(training_of_function(build, Given(batch_size=4))))
+
+
 def test_values_of_small_variables_can_be_had_while_building():
     training = training_of_function(lambda: doubled(8), Given(batch_size=4))
     assert built(training)[:4] == WEIGHTS
