@@ -31,7 +31,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-cap benchmark-attribution benchmark-speed benchmark-host frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-overhead frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
@@ -64,6 +64,9 @@ benchmark-speed: $(STAMPS)/demo ## seconds of an estimate, of Grappler's predict
 
 benchmark-host: $(STAMPS)/demo ## predicted against measured host memory of data pipelines; takes some minutes
 	python -m benchmarks.host
+
+benchmark-overhead: $(STAMPS)/demo ## what MemoryCallback costs a step of 10 ms
+	python -m benchmarks.overhead $(BENCHMARK_ARGS)
 
 frontend: $(STATIC) ## build the tab's static files
 

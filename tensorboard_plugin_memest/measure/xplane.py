@@ -201,6 +201,12 @@ def _in_columns(allocator: str, rows: array[int], texts: Sequence[str]) -> Memor
     )
 
 
+# How many statistics an event has, and of those that are wanted the position, the number of its name, and its place in
+# a row; -1 for the allocator's name.
+_Layout = tuple[int, list[tuple[int, int, int]]]
+_NO_LAYOUT: _Layout = (-1, [])
+
+
 class _Decoder:
     """Reads planes one after the other. Loops are written for millions of events."""
 
@@ -215,7 +221,8 @@ class _Decoder:
 
     def memory(self) -> list[MemoryEvents]:
         """The events of every allocator, by its id."""
-        return [_in_columns(allocator, self._rows[allocator], self._texts) for allocator in sorted(self._rows)]
+        found = sorted(allocator for allocator, rows in self._rows.items() if rows)
+        return [_in_columns(allocator, self._rows[allocator], self._texts) for allocator in found]
 
     def add(self, plane: Any) -> None:
         names = {number: metadata.name for number, metadata in plane.event_metadata.items()}
@@ -266,9 +273,26 @@ class _Decoder:
         allocator_stat = by_name.get("allocator_name")
         first_text = len(_NUMBERS)
         width = len(_NUMBERS) + len(_TEXTS)
-        rows_of = self._rows
+        no_rows = self._rows[""]
         referred: dict[int, int] = {}
         allocators: dict[int, array[int]] = {}
+        # An event of a kind has the same statistics in the same order, as one place in TensorFlow writes them all. So
+        # those that nobody wants are not even looked at; that they are the same is checked.
+        layouts: dict[int, _Layout] = {}
+
+        def layout_of(stats: Any) -> _Layout:
+            places = []
+            for position, stat in enumerate(stats):
+                slot = -1 if stat.metadata_id == allocator_stat else slots.get(stat.metadata_id)
+                if slot is not None:
+                    places.append((position, stat.metadata_id, slot))
+            return len(stats), places
+
+        def rows_of_allocator(stat: Any) -> array[int]:
+            rows = self._rows[self._texts[text_index(stat)]]
+            if stat.ref_value:
+                allocators[stat.ref_value] = rows
+            return rows
 
         def text_index(stat: Any) -> int:
             # Texts are stored once, as names of statistics, and referred to by number.
@@ -282,23 +306,23 @@ class _Decoder:
             return index
 
         def add_row(stats: Any, time_ns: int, kind: int, thread: int) -> None:
+            count, places = layouts.get(kind, _NO_LAYOUT)
+            if len(stats) != count:
+                count, places = layouts[kind] = layout_of(stats)
             row = [0] * width
-            rows = None
-            for stat in stats:
-                number = stat.metadata_id
-                slot = slots.get(number)
-                if slot is not None:
-                    if slot < first_text:
-                        row[slot] = stat.int64_value or stat.uint64_value
-                    else:
-                        row[slot] = text_index(stat)
-                elif number == allocator_stat:
-                    allocator = text_index(stat)
-                    rows = allocators.get(allocator)
-                    if rows is None:
-                        rows = allocators[allocator] = rows_of[self._texts[allocator]]
-            if rows is None:
-                rows = rows_of[""]
+            rows = no_rows
+            for position, number, slot in places:
+                stat = stats[position]
+                if stat.metadata_id != number:
+                    layouts[kind] = layout_of(stats)
+                    add_row(stats, time_ns, kind, thread)
+                    return
+                if slot < 0:
+                    rows = allocators.get(stat.ref_value) or rows_of_allocator(stat)
+                elif slot < first_text:
+                    row[slot] = stat.int64_value or stat.uint64_value
+                else:
+                    row[slot] = referred.get(stat.ref_value) or text_index(stat)
             rows.extend((time_ns, kind, thread, *row))
 
         return add_row
