@@ -19,6 +19,7 @@ from tensorflow.python.ops import resource_variable_ops
 
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.estimation.reachable import reachable
+from tensorboard_plugin_memest.estimation.repeated import RepeatingGraph
 from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.variables import LOSS, METRICS, OPTIMIZER, STEP, Variable, Variables
 
@@ -105,7 +106,7 @@ def _without_callers(name: str) -> Iterator[str]:
         name = name.partition("/")[2]
 
 
-class _ObservedGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
+class _ObservedGraph(RepeatingGraph):
     """A FuncGraph that notes for each op what was being called when it was made, outermost first."""
 
     def __init__(self, name: str) -> None:
@@ -231,7 +232,13 @@ def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = (), *, f
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def step_on_iterator(iterator: Any) -> Any:
         fed = next(iterator)
-        with graph.functions_observed(), graph.metrics_observed(model), OptionalXlaContext(for_xla):
+        optimizers = [thing for thing in reachable([model]) if isinstance(thing, keras.optimizers.Optimizer)]
+        with (
+            graph.functions_observed(),
+            graph.metrics_observed(model),
+            graph.updates_repeated(optimizers),
+            OptionalXlaContext(for_xla),
+        ):
             return model.train_step(fed)
 
     try:
