@@ -51,7 +51,7 @@ class OnTape(keras.Model):
         return {"norm": tf.linalg.global_norm(outer.gradient(again, self.trainable_variables))}
 
 
-def _model(optimizer, kind=keras.Model):
+def _model(optimizer, kind=keras.Model, jit_compile=False):
     def build():
         inputs = keras.Input((6, 6, 3))
         x = inputs
@@ -62,7 +62,7 @@ def _model(optimizer, kind=keras.Model):
         for units in (5, 4, 3, 2):
             x = keras.layers.Dense(units)(x)
         model = kind(inputs, x)
-        model.compile(optimizer(), "mse", jit_compile=False)
+        model.compile(optimizer(), "mse", jit_compile=jit_compile)
         return model
 
     return build
@@ -135,6 +135,10 @@ def _check(build, copies, monkeypatch, expected):
 def test_the_graph_is_that_of_a_real_trace(name, copies, monkeypatch):
     # Kernels of convolutions and of dense layers, and vectors: two of each are real; 3 + 4 + 9 weights.
     _check(_model(REPEATED[name]), copies, monkeypatch, 1 + 2 + 7)
+
+
+def test_so_it_is_for_xla(copies, monkeypatch):
+    _check(_model(Adam, jit_compile=True), copies, monkeypatch, 1 + 2 + 7)
 
 
 @pytest.mark.parametrize("name", REAL)
