@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.training import Training, training_of_model
@@ -58,8 +59,11 @@ def look(model: keras.Model, batch_size: int, **given: object) -> Looked:
     with untouched_globals():
         training = training_of_model(model, Given(batch_size=batch_size, **given))
     graph = optimized_graph(training.trace.graph, training.trace.handles, "CPU", batch_size)
+    device = training_device("CPU")
+    if device.onednn:
+        keep_places(graph)
     attribution = Attribution(graph, training.trace.owners)
-    program, notes = program_of(attribution, training_device("CPU"))
+    program, notes = program_of(attribution, device)
     return Looked(training, graph, attribution, program, notes)
 
 
