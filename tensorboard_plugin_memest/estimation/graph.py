@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
-from tensorflow.core.protobuf import config_pb2, meta_graph_pb2
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
 from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.grappler import tf_optimizer
@@ -155,8 +155,14 @@ def optimized_graph(
     meta = meta_graph_pb2.MetaGraphDef(graph_def=definition)
     meta.collection_def["train_op"].node_list.value.extend(step.kept)
     config = config_pb2.ConfigProto()
+    rewriting = config.graph_options.rewrite_options
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
-    config.graph_options.rewrite_options.min_graph_nodes = -1
+    rewriting.min_graph_nodes = -1
+    # It splits sums where it thinks that this machine is too small for the step, which is not for it to decide here.
+    rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    if not tf.config.list_physical_devices("GPU"):
+        # It changes nothing then, but works out every shape before it finds that out.
+        rewriting.layout_optimizer = rewriter_config_pb2.RewriterConfig.OFF
     optimized = tf_optimizer.OptimizeGraph(config, meta)
     _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
