@@ -166,6 +166,7 @@ export function hugeRecording(count: number): Recording {
         pipeline_bytes: 0,
         difference: (peak - measuredPeak) / measuredPeak,
         host: null,
+        totals: [],
         phases: { step: measuredPeak },
         devices: [{ ...device, peak_bytes: measuredPeak, steps: 50_000 }],
         profiles: [],

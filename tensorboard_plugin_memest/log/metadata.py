@@ -27,6 +27,7 @@ class Kind(str, Enum):
     NOTES = "notes"
     CRASH = "crash"
     BESIDE = "beside"
+    TOTALS = "totals"
     HOST = "host"
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.host import HostEstimate
-from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Notes:
         return cls(tuple(data["sentences"]))
 
 
-Record = Estimate | MeasuredPeaks | MeasuredProfile | MeasuredBeside | Notes | Explanation | HostEstimate
+Record = Estimate | MeasuredPeaks | MeasuredProfile | MeasuredBeside | DeviceTotals | Notes | Explanation | HostEstimate
 
 _DictRecord = (
     type[MeasuredPeaks]
@@ -38,6 +38,7 @@ _DictRecord = (
     | type[Notes]
     | type[Explanation]
     | type[HostEstimate]
+    | type[DeviceTotals]
 )
 
 _DICT_RECORDS: dict[Kind, _DictRecord] = {
@@ -46,6 +47,7 @@ _DICT_RECORDS: dict[Kind, _DictRecord] = {
     Kind.NOTES: Notes,
     Kind.CRASH: Explanation,
     Kind.BESIDE: MeasuredBeside,
+    Kind.TOTALS: DeviceTotals,
     Kind.HOST: HostEstimate,
 }
 
@@ -68,6 +70,8 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
         return Kind.HOST, tag_for(Kind.HOST)
     if isinstance(record, MeasuredBeside):
         return Kind.BESIDE, tag_for(Kind.BESIDE, f"{record.what}/{record.peaks.device}")
+    if isinstance(record, DeviceTotals):
+        return Kind.TOTALS, tag_for(Kind.TOTALS, record.device)
     if isinstance(record, Explanation):
         return Kind.CRASH, tag_for(Kind.CRASH)
     raise TypeError(

@@ -15,7 +15,7 @@ from tensorboard_plugin_memest.log.record import Notes, Record, encode, kind_and
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
-from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 
 class RunWriter:
@@ -54,6 +54,10 @@ class RunWriter:
     def write_beside(self, beside: MeasuredBeside) -> None:
         """Records what was measured beside the training steps, all of the run so far."""
         self._write(beside)
+
+    def write_totals(self, totals: DeviceTotals) -> None:
+        """Records what the driver has seen in use on one GPU, all of the run so far."""
+        self._write(totals)
 
     def write_profile(self, profile: MeasuredProfile) -> None:
         """Records the memory timeline of one allocator in one profile."""

@@ -11,6 +11,7 @@ from tensorboard_plugin_memest.measure.batch_profiler import BatchProfiler
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tensorboard_plugin_memest.measure.explain import explain
 from tensorboard_plugin_memest.measure.guard import Guard
+from tensorboard_plugin_memest.measure.nvml import driver_totals
 from tensorboard_plugin_memest.measure.profile import read_profile
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
 from tensorboard_plugin_memest.measure.recording import Recording
@@ -47,7 +48,11 @@ class MeasuredFit:
 
     def __init__(self, logdir: str, found: Found, profile_batches: tuple[int, int] | None, guard: Guard) -> None:
         self.logdir = logdir
-        self._recording = Recording(logdir, found)
+        gpus = [one.device for one in found.allocators if one.device.startswith("GPU:")]
+        totals, note = guard.run(MEASURING, driver_totals, gpus) or (None, None)
+        self._recording = Recording(logdir, found, totals=totals)
+        if note is not None:
+            self._recording.note(note)
         self._estimate: Estimate | None = None
         self._profiler = BatchProfiler(logdir, profile_batches)
         self._guard = guard

@@ -70,6 +70,9 @@ def _rehearse(play: Play, handover: Handover) -> None:
         model.jit_compile = arguments["jit_compile"]
     if arguments.get("run_eagerly"):
         model.run_eagerly = True
+    mode = "eager" if model.run_eagerly else "xla" if model.jit_compile else "graph"
+    if play.estimate is not None and play.estimate.subject.mode != mode:
+        play.note(f"The training ran in {mode} mode, and its estimate is for {play.estimate.subject.mode} mode.")
     play.built()
     batch_size, assumed = batch_size_of(model, handover.batch_size, given.inputs)
     x = input_specs(model, batch_size, given.inputs)

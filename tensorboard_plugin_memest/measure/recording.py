@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found
 from tensorboard_plugin_memest.measure.host import resident_bytes
+from tensorboard_plugin_memest.measure.nvml import DriverTotals
 from tensorboard_plugin_memest.measure.peaks import PeakRecorder
 from tensorboard_plugin_memest.memory.explanation import Explanation
-from tensorboard_plugin_memest.memory.measured import HOST, MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import HOST, DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
 # Each record holds the whole run so far. They are written when the number of steps has doubled, and otherwise at times
 # that lie a tenth of the run's age apart: a day of training makes about a hundred records, and a killed run is known
@@ -52,6 +53,7 @@ class Recording:
         found: the allocators to measure, and notes on those that cannot be.
         clock: seconds that only rise.
         host: the process's resident set in bytes; None where it is not known.
+        totals: what the driver says of the GPUs; None without.
 
     Attributes:
         before_bytes: the peak of each device before the first step, in bytes, in the order of the allocators.
@@ -63,6 +65,7 @@ class Recording:
         found: Found,
         clock: Callable[[], float] = time.monotonic,
         host: Callable[[], int | None] = resident_bytes,
+        totals: DriverTotals | None = None,
     ) -> None:
         self._logdir = logdir
         self._allocators: Sequence[AllocatorStatistics] = found.allocators
@@ -77,6 +80,8 @@ class Recording:
         self._open = 0
         self._kind = TRAIN
         self._host = host
+        self._totals = totals
+        self._totals_written: list[DeviceTotals] = []
         self._host_recorder = PeakRecorder()
         self._host_start: int | None = None
         self._host_before = host()
@@ -185,6 +190,12 @@ class Recording:
                     writer.write_beside(MeasuredBeside(HOST, resident))
                 kind.written = kind.steps
             self._written = self._recorded
+        if self._totals is not None:
+            self._totals.sample()
+            for one in self._totals.totals:
+                if one not in self._totals_written:
+                    writer.write_totals(one)
+            self._totals_written = self._totals.totals
         if self._notes != self._notes_written:
             writer.write_notes(self._notes)
             self._notes_written = list(self._notes)

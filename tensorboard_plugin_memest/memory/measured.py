@@ -118,6 +118,33 @@ class MeasuredBeside:
 
 
 @dataclass(frozen=True)
+class DeviceTotals:
+    """What the driver has seen in use on a GPU, the most of each, in bytes.
+
+    Attributes:
+        device: `"GPU:0"`.
+        model: the GPU's model, such as `"NVIDIA GeForce RTX 3080"`.
+        total_bytes: what the device has.
+        used_bytes: in use by all processes, the driver's own included.
+        process_bytes: in use by the process that trained: its allocator's pool, the CUDA context, kernels and
+            libraries; None where the driver does not tell.
+    """
+
+    device: str
+    model: str
+    total_bytes: int
+    used_bytes: int
+    process_bytes: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DeviceTotals:
+        return cls(**data)
+
+
+@dataclass(frozen=True)
 class MeasuredProfile:
     """The memory timeline of one allocator in one profile.
 

@@ -15,7 +15,7 @@ from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
-from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.plugin.cache import Cache
 
 # Compressed bytes of the records kept decoded; as Python objects they measured 8 times (a profile) to 20 times
@@ -53,6 +53,7 @@ class RunRecords:
         estimate: None without one, or where it was not asked for.
         peaks: one for each device, in natural order.
         beside: what was measured beside the training steps, in natural order.
+        totals: what the driver has seen, one for each GPU, in natural order.
         profiles: in the order in which they started.
         notes: sentences about what could not be measured.
         crash: why the run ended; None if it did not, or went on afterwards.
@@ -64,6 +65,7 @@ class RunRecords:
     estimate: Estimate | None = None
     peaks: list[MeasuredPeaks] = field(default_factory=list)
     beside: list[MeasuredBeside] = field(default_factory=list)
+    totals: list[DeviceTotals] = field(default_factory=list)
     profiles: list[MeasuredProfile] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     crash: Explanation | None = None
@@ -215,6 +217,8 @@ def _add(run: RunRecords, record: Record | str) -> None:
         run.peaks.append(record)
     elif isinstance(record, MeasuredBeside):
         run.beside.append(record)
+    elif isinstance(record, DeviceTotals):
+        run.totals.append(record)
     elif isinstance(record, MeasuredProfile):
         run.profiles.append(record)
     elif isinstance(record, Explanation):

@@ -103,6 +103,7 @@ def measured_view(run: RunRecords) -> Plain:
         "difference": compared.difference,
         "phases": {**compared.phases, **_other_phases(run)},
         "host": _host(run),
+        "totals": [totals.to_dict() for totals in run.totals],
         "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
         "profiles": [_profile(profile) for profile in run.profiles],
         "notes": [*run.notes, *_leaks(run)],

@@ -101,7 +101,7 @@ def test_memory_that_ran_out_is_explained_before_the_error_goes_on(tmp_path):
     assert (crash.step, crash.phase, crash.in_use_bytes, crash.limit_bytes) == (1, "step", 20, 40)
     assert (crash.layer, crash.category) == ("sequential/dense", Category.TEMPORARIES)
     assert logged.peaks["GPU:0"].steps == 2
-    assert logged.notes[0].startswith("Training ended inside step 1 with ResourceExhaustedError")
+    assert logged.notes[-1].startswith("Training ended inside step 1 with ResourceExhaustedError")
 
 
 def test_a_step_that_another_error_ended_is_left_out_and_the_loop_may_go_on(tmp_path):

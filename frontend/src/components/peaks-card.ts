@@ -39,8 +39,22 @@ export class PeaksCard extends LitElement {
               <code>model.fit(callbacks=[…])</code> to see what each step really needed.
             </p>`
       }
-      ${this.#host()}
+      ${this.#totals()} ${this.#host()}
     `;
+  }
+
+  #totals(): TemplateResult[] {
+    return (this.overview.measured.totals ?? []).map(
+      ({ device, model, total_bytes, used_bytes, process_bytes }) =>
+        html`<p class="soft host" data-testid="totals" data-device=${device}>
+          ${device}, ${model}: all processes at most ${bytes(used_bytes, this.unit)} of
+          ${bytes(total_bytes, this.unit)}${
+            process_bytes === null
+              ? nothing
+              : html`, this one ${bytes(process_bytes, this.unit)} with its allocator's pool, CUDA context and libraries`
+          }.
+        </p>`,
+    );
   }
 
   #host(): TemplateResult | typeof nothing {

@@ -126,6 +126,7 @@ export function measured(change: Partial<Measured> = {}): Measured {
     difference: null,
     phases: {},
     host: null,
+    totals: [],
     devices: [],
     profiles: [],
     notes: [],

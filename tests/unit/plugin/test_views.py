@@ -71,6 +71,7 @@ def test_overview_of_nothing():
             "difference": None,
             "phases": {},
             "host": None,
+            "totals": [],
             "devices": [],
             "profiles": [],
             "notes": [],
