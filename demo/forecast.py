@@ -6,7 +6,7 @@ python -m demo.forecast --logdir runs/as-asked --note "why it was not trained"
 from __future__ import annotations
 
 import memest
-from demo.train import BATCH_SIZE, LIMIT, argument_parser, make_model
+from demo.train import BATCH_SIZE, LIMIT, argument_parser, make_dataset, make_model
 from tensorboard_plugin_memest.log.writer import RunWriter
 
 
@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("--note", required=True, help="a sentence that the Memory tab shows beside the estimate")
     args = parser.parse_args()
 
-    # Both write into one event file, because the outer writer keeps it open.
+    # All write into one event file, because the outer writer keeps it open.
     with RunWriter(args.logdir) as writer:
         estimate = memest.log_model(
             # A function instead of a model: it is called where variables get no memory.
@@ -26,6 +26,7 @@ def main() -> None:
         )
         if estimate is None:
             raise SystemExit("memest could not estimate the model; the warning above says why.")
+        memest.log_dataset(make_dataset(args.clips), logdir=args.logdir)
         writer.write_notes([args.note])
 
 

@@ -1,4 +1,4 @@
-"""Trains a bird-call classifier on spectrograms: an ordinary Keras script, with one callback of memest's.
+"""Trains a bird-call classifier on spectrograms: an ordinary Keras script, with a line and a callback of memest's.
 
 python -m demo.train --clips build/demo/clips --logdir runs/small --dense 8
 
@@ -84,6 +84,7 @@ def main() -> None:
     keras.utils.set_random_seed(0)
 
     dataset = make_dataset(args.clips)
+    memest.log_dataset(dataset, logdir=args.logdir)
     model = make_model(args.dense, args.pool, args.optimizer)
     model.fit(
         dataset,

@@ -1,5 +1,5 @@
 import { ApiError, type Api } from "../src/model/api";
-import type { Curve, Headline, ItemsAnswer, Overview, PeaksAnswer } from "../src/model/types";
+import type { Curve, Headline, HostEstimate, ItemsAnswer, Overview, PeaksAnswer } from "../src/model/types";
 
 /** All answers about one run, as the HTTP API gives them. */
 export interface Recording {
@@ -10,6 +10,8 @@ export interface Recording {
   timelines: Record<string, Curve>;
   items: Record<string, ItemsAnswer>;
   peaks: PeaksAnswer;
+  /** Left out where the data pipeline was not estimated. */
+  host?: HostEstimate;
   profiles: Record<string, Curve>;
 }
 
@@ -38,5 +40,6 @@ export function recordedApi(recordings: readonly Recording[]): Api {
     timeline: async (run, phase) => known((await find(run)).timelines[phase], `curve of ${phase}`),
     profile: async (run, id) => known((await find(run)).profiles[id], `profile ${id}`),
     peaks: async (run) => (await find(run)).peaks,
+    host: async (run) => ({ host: (await find(run)).host ?? null }),
   };
 }

@@ -58,7 +58,8 @@ class HostLever:
 
     @property
     def helps(self) -> bool:
-        return self.saving_bytes > 0
+        """Whether it saves at least a hundredth."""
+        return self.saving_bytes > 0 and self.saving_bytes * 100 >= self.saving_bytes + self.peak_bytes
 
     def to_dict(self) -> dict[str, Any]:
         return dict(self.__dict__)

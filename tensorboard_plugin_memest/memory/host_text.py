@@ -47,7 +47,7 @@ def as_text(estimate: HostEstimate) -> str:
         levers.add_column("Saves", justify="right", no_wrap=True)
         levers.add_column("Cost")
         for lever in estimate.levers:
-            saves = format_bytes(lever.saving_bytes) if lever.helps else "nothing"
+            saves = format_bytes(lever.saving_bytes) if lever.saving_bytes > 0 else "nothing"
             levers.add_row(lever.name, format_bytes(lever.peak_bytes), saves, lever.cost)
         console.print(levers)
         for lever in estimate.levers:

@@ -8,6 +8,7 @@ import type { Overview } from "../model/types";
 import { base } from "../style/shared";
 import "./crash-card";
 import "./dominant-items";
+import "./host-card";
 import "./items-card";
 import "./layer-table";
 import "./message-card";
@@ -95,7 +96,8 @@ export class App extends LitElement {
   }
 
   #run(overview: Overview): TemplateResult {
-    const { peaks, curvePhase, curve, profileId, profile, itemsPhase, items, place } = this.shown;
+    const { peaks, curvePhase, curve, profileId, profile, itemsPhase, items, host, place } = this.shown;
+    const pipeline = valueOf(host)?.host ?? null;
     const { estimate } = overview;
     const { unit } = place;
     const devices = valueOf(peaks)?.devices ?? [];
@@ -154,6 +156,7 @@ export class App extends LitElement {
                 ></memest-items-card>`
             : nothing
         }
+        ${pipeline ? html`<memest-host-card class="host" .host=${pipeline} .unit=${unit}></memest-host-card>` : nothing}
         <memest-notes-card class="notes" .overview=${overview}></memest-notes-card>
       </div>
     `;
@@ -185,12 +188,14 @@ export class App extends LitElement {
             "step step step step peaks peaks"
             "layers layers layers layers layers layers"
             "items items items items items items"
+            "host host host host host host"
             "notes notes notes notes notes notes";
         }
         .cards.measured-only {
           grid-template-areas:
             "phases phases phases peaks peaks peaks"
             "step step step step step step"
+            "host host host host host host"
             "notes notes notes notes notes notes";
         }
         .phases {
@@ -210,6 +215,9 @@ export class App extends LitElement {
         }
         .items {
           grid-area: items;
+        }
+        .host {
+          grid-area: host;
         }
         .notes {
           grid-area: notes;

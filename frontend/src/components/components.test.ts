@@ -4,10 +4,11 @@ import { ApiError, type Api } from "../model/api";
 import { START } from "../model/place";
 import { Store } from "../model/store";
 import type { Overview } from "../model/types";
-import { api, crash, estimate, headline, layer, measuredSteps, overview, peaks } from "../testing/samples";
+import { api, crash, estimate, headline, host, layer, measuredSteps, overview, peaks } from "../testing/samples";
 import { App } from "./app";
 import { CrashCard } from "./crash-card";
 import { DominantItems } from "./dominant-items";
+import { HostCard } from "./host-card";
 import { LayerTable } from "./layer-table";
 import { PeaksCard } from "./peaks-card";
 import { PhaseBars } from "./phase-bars";
@@ -206,6 +207,41 @@ it("phases are marked with the steps' own peaks", async () => {
   const marks = byTestId(bars.shadowRoot!, "phase-measured").map((mark) => mark.dataset["bytes"]);
   expect(marks).toEqual(["2600", "3000", "3050"]);
   expect(text(bars.shadowRoot!.querySelector(".key")!)).toContain("measured, the steps without the data pipeline");
+});
+
+describe("the data pipeline", () => {
+  it("draws every stage from where the one before it ends, with bytes and the reason", async () => {
+    const card = await shown(new HostCard(), { host: host(), unit: "B" });
+    const stages = byTestId(card.shadowRoot!, "host-stage");
+    expect(stages.map((row) => row.dataset["name"])).toEqual(["cache", "shuffle", "in use"]);
+    expect(text(stages[0])).toBe("cache 1,000B 100 10B Every element stays in memory.");
+    const drawn = stages.map((row) => row.querySelector<HTMLElement>(".segment")!.style);
+    expect(drawn.map(({ left }) => Number.parseFloat(left).toFixed(1))).toEqual(["0.0", "76.9", "92.3"]);
+    expect(drawn.map(({ width }) => Number.parseFloat(width).toFixed(1))).toEqual(["76.9", "15.4", "7.7"]);
+    expect(text(byTestId(card.shadowRoot!, "host-peak")[0])).toBe("1,300B");
+  });
+
+  it("tells what each change saves, and which save nothing", async () => {
+    const card = await shown(new HostCard(), { host: host({ slack_bytes: 40, startup_bytes: 2000 }), unit: "B" });
+    const levers = byTestId(card.shadowRoot!, "host-lever");
+    expect(text(levers[0])).toBe('cache in a file 300B 1,000B reads dataset.cache("file")');
+    expect(text(levers[1])).toContain("nothing");
+    expect(text(card.shadowRoot!.querySelector("header")!)).toContain("up to 40B");
+    expect(text(card.shadowRoot!.querySelector("header")!)).toContain("at the start 2,000B");
+    expect(text(byTestId(card.shadowRoot!, "host-assumptions")[0])).toBe("AUTOTUNE is taken to prefetch 2 elements.");
+  });
+
+  it("is shown for runs that have it, and left out for others", async () => {
+    const answers = api({ host: (run) => Promise.resolve({ host: run === "a" ? host() : null }) });
+    const store = new Store(answers);
+    const app = await shown(new App(), { store });
+    await store.start(START);
+    await app.updateComplete;
+    expect(byTestId(app.shadowRoot!, "host-stage")).toHaveLength(3);
+    await store.selectRun("b");
+    await app.updateComplete;
+    expect(byTestId(app.shadowRoot!, "host-stage")).toHaveLength(0);
+  });
 });
 
 describe("measured peaks", () => {

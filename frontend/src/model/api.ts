@@ -1,4 +1,4 @@
-import type { Curve, Headline, ItemsAnswer, Overview, PeaksAnswer } from "./types";
+import type { Curve, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer } from "./types";
 
 /** The server answered with an error in words, or did not answer as the contract says. */
 export class ApiError extends Error {
@@ -19,6 +19,7 @@ export interface Api {
   timeline: (run: string, phase: string) => Promise<Curve>;
   profile: (run: string, id: string) => Promise<Curve>;
   peaks: (run: string) => Promise<PeaksAnswer>;
+  host: (run: string) => Promise<HostAnswer>;
 }
 
 /**
@@ -54,5 +55,6 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
     timeline: (run, phase) => get("timeline", { run, phase }),
     profile: (run, id) => get("profile", { run, id }),
     peaks: (run) => get("peaks", { run }),
+    host: (run) => get("host", { run }),
   };
 }

@@ -1,7 +1,7 @@
 import { ApiError, type Api } from "./api";
 import { IDLE, valueOf, type Load } from "./load";
 import { START, type Place } from "./place";
-import type { Curve, Headline, ItemsAnswer, Overview, PeaksAnswer } from "./types";
+import type { Curve, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer } from "./types";
 
 /** Everything the tab shows. Replaced as a whole on every change, never changed in place. */
 export interface State {
@@ -22,6 +22,8 @@ export interface State {
   /** Phase whose items are listed; null while the list is closed. */
   itemsPhase: string | null;
   items: Load<ItemsAnswer>;
+  /** The data pipeline on the host. */
+  host: Load<HostAnswer>;
 }
 
 /** What each slot of the state is filled with. */
@@ -32,6 +34,7 @@ interface Answers {
   curve: Curve;
   profile: Curve;
   items: ItemsAnswer;
+  host: HostAnswer;
 }
 
 type Slot = keyof Answers;
@@ -56,8 +59,9 @@ export class Store {
     profile: IDLE,
     itemsPhase: null,
     items: IDLE,
+    host: IDLE,
   };
-  readonly #asked: Record<Slot, number> = { runs: 0, overview: 0, peaks: 0, curve: 0, profile: 0, items: 0 };
+  readonly #asked: Record<Slot, number> = { runs: 0, overview: 0, peaks: 0, curve: 0, profile: 0, items: 0, host: 0 };
   readonly #listeners = new Set<(state: State) => void>();
 
   /**
@@ -150,6 +154,7 @@ export class Store {
       this.#asked.curve++;
       this.#asked.profile++;
       this.#asked.items++;
+      this.#asked.host++;
       this.#set({
         run,
         overview: IDLE,
@@ -159,6 +164,7 @@ export class Store {
         profileId: null,
         profile: IDLE,
         items: IDLE,
+        host: IDLE,
       });
     }
     const known = valueOf(this.#state.runs);
@@ -168,7 +174,7 @@ export class Store {
       return;
     }
     if (await this.#askOverview()) {
-      await Promise.all([this.#askCurve(), this.#askProfile(), this.#askPeaks(), this.#askItems()]);
+      await Promise.all([this.#askCurve(), this.#askProfile(), this.#askPeaks(), this.#askItems(), this.#askHost()]);
     }
   }
 
@@ -230,6 +236,13 @@ export class Store {
     const { run, itemsPhase } = this.#state;
     if (run !== null && itemsPhase !== null) {
       await this.#ask("items", () => this.api.items(run, itemsPhase));
+    }
+  }
+
+  async #askHost(): Promise<void> {
+    const { run } = this.#state;
+    if (run !== null) {
+      await this.#ask("host", () => this.api.host(run));
     }
   }
 

@@ -18,6 +18,38 @@ export type BytesPerCategory = Partial<Record<Category, Bytes>>;
 export type Outcome = "fits" | "may not fit" | "does not fit";
 export type Shape = readonly (number | null)[];
 
+/** One stage of a data pipeline. */
+export interface HostStage {
+  name: string;
+  bytes: Bytes;
+  elements: number | null;
+  element_bytes: Bytes;
+  reason: string;
+}
+
+/** A change of a data pipeline, and what the changed one was estimated to need. */
+export interface HostLever {
+  name: string;
+  peak_bytes: Bytes;
+  saving_bytes: Bytes;
+  cost: string;
+  code: string;
+}
+
+export interface HostEstimate {
+  peak_bytes: Bytes;
+  startup_bytes: Bytes;
+  slack_bytes: Bytes;
+  stages: HostStage[];
+  levers: HostLever[];
+  assumptions: string[];
+}
+
+/** `host`: null for a run whose data pipeline was not estimated. */
+export interface HostAnswer {
+  host: HostEstimate | null;
+}
+
 /** One run in the picker. */
 export interface Headline {
   name: string;

@@ -1,5 +1,14 @@
 import type { Api } from "../model/api";
-import type { Crash, DevicePeaks, Estimate, Headline, LayerRow, Measured, Overview } from "../model/types";
+import type {
+  Crash,
+  DevicePeaks,
+  Estimate,
+  Headline,
+  HostEstimate,
+  LayerRow,
+  Measured,
+  Overview,
+} from "../model/types";
 
 /** Small answers for tests: what a test is not about has these values. */
 
@@ -163,6 +172,26 @@ export function peaks(change: Partial<DevicePeaks> = {}): DevicePeaks {
   };
 }
 
+/** A pipeline of 100 elements of 10 bytes, cached and shuffled. */
+export function host(change: Partial<HostEstimate> = {}): HostEstimate {
+  return {
+    peak_bytes: 1300,
+    startup_bytes: 1300,
+    slack_bytes: 0,
+    stages: [
+      { name: "cache", bytes: 1000, elements: 100, element_bytes: 10, reason: "Every element stays in memory." },
+      { name: "shuffle", bytes: 200, elements: 100, element_bytes: 10, reason: "The buffer holds 100 elements." },
+      { name: "in use", bytes: 100, elements: 2, element_bytes: 50, reason: "The element in use and the next." },
+    ],
+    levers: [
+      { name: "cache in a file", peak_bytes: 300, saving_bytes: 1000, cost: "reads", code: 'dataset.cache("file")' },
+      { name: "no cache", peak_bytes: 1300, saving_bytes: 0, cost: "computes", code: "leave it out" },
+    ],
+    assumptions: ["AUTOTUNE is taken to prefetch 2 elements."],
+    ...change,
+  };
+}
+
 const nothing = { unit: "op" as const, ticks: [], live_bytes: [], op_index: [], ops: [], spans: [] };
 
 /** An Api of two runs, `a` and `b`. */
@@ -174,6 +203,7 @@ export function api(change: Partial<Api> = {}): Api {
     timeline: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
     profile: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
     peaks: () => Promise.resolve({ devices: [] }),
+    host: () => Promise.resolve({ host: null }),
     ...change,
   };
 }

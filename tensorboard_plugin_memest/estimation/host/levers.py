@@ -102,6 +102,18 @@ def _file_cache(op: Op, books: Books) -> Iterator[Change]:
         )
 
 
+def _file_cache_and_small_buffer(op: Op, books: Books) -> Iterator[Change]:
+    # Where the buffer holds what the cache held, neither change helps alone.
+    for first in _file_cache(op, books):
+        for second in _smaller_shuffle(first.op, books):
+            yield Change(
+                f"{first.name}, {second.name}",
+                second.op,
+                f"{first.cost}; {second.cost}",
+                f"{first.code}, {second.code}",
+            )
+
+
 def _no_cache(op: Op, books: Books) -> Iterator[Change]:
     def without(one: Op) -> Op | None:
         return one.inputs[0] if one.kind == "Cache" and not one.values.get("filename") else None
@@ -164,7 +176,8 @@ def _smaller_values(op: Op, books: Books) -> Iterator[Change]:
         return component.dtype in ("float32", "float64") and component.shape is not None and len(component.shape) >= 3
 
     # From the maps that make images on, images are uint8; those that a source holds are what they are.
-    if not any(one.kind in _MAPS and any(map(is_image, one.components)) for one in walk(op)):
+    makers = [one for one in walk(op) if one.kind in _MAPS and any(map(is_image, one.components))]
+    if not any(one.body is not None and one.body.sees_bytes for one in makers):
         return
 
     def small(one: Op) -> Op | None:
@@ -305,6 +318,7 @@ def _no_rewriting(op: Op, books: Books) -> Iterator[Change]:
 
 _LEVERS = (
     _file_cache,
+    _file_cache_and_small_buffer,
     _no_cache,
     _shuffle_before_map,
     _smaller_shuffle,

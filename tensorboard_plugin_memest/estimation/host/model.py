@@ -92,11 +92,13 @@ def estimate_op(op: Op, books: Books) -> HostEstimate:
     in_use = flow.own_bytes
     if in_use or flow.making:
         reason = "The element in use"
-        if flow.making > flow.own_bytes:
+        if not flow.making:
+            reason += "; the next is ready"
+        elif flow.making > flow.own_bytes:
             reason += " and, while the next is made, that one and what it is made of"
         else:
             reason += " and the next"
-        books.enter("in use", in_use + flow.making, 2, flow, reason + ".")
+        books.enter("in use", in_use + flow.making, 2 if flow.making else 1, flow, reason + ".")
     return _estimate(books)
 
 

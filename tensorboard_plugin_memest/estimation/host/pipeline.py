@@ -53,12 +53,14 @@ class Body:
         passes: for each output the number of the input it is, untouched; None for a new tensor.
         dataset: the dataset it returns, if it returns one.
         reads_files: it reads a file for each element.
+        sees_bytes: it works on uint8 tensors, such as decoded images.
         largest_inside: bytes of the largest tensor inside it that does not leave it, of those of known shape.
     """
 
     passes: tuple[int | None, ...] = ()
     dataset: Op | None = None
     reads_files: bool = False
+    sees_bytes: bool = False
     largest_inside: int = 0
 
 

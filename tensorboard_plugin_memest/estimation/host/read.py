@@ -195,6 +195,7 @@ def _body(graph: Any, captured: dict[int, Any]) -> Body:
         tuple(numbers.get(id(_origin(tensor))) for tensor in graph.outputs),
         inner,
         bool(types & {"ReadFile", "WholeFileReader"}),
+        any(tensor.dtype == tf.uint8 for op in graph.get_operations() for tensor in op.outputs),
         _largest_inside(graph),
     )
 

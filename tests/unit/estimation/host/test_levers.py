@@ -101,6 +101,18 @@ def test_the_most_helpful_comes_first_and_what_does_not_help_last():
     assert not next(one for one in found if one.name == "no cache").helps
 
 
+def test_a_cache_and_a_buffer_of_the_same_tensors_go_together():
+    found = memest.estimate_dataset(source().map(decode).cache().shuffle(2000).batch(8)).advice()
+    both = next(one for one in found if one.name == "cache in a file, a shuffle buffer of a tenth")
+    assert both.peak_bytes == pytest.approx(peak(source().map(decode).cache("cache").shuffle(200).batch(8)), rel=0.001)
+    assert both.helps
+
+
+def test_what_never_was_bytes_is_not_made_bytes():
+    sounds = Dataset.range(9).map(lambda one: tf.zeros((100, 100, 1)) + tf.cast(one, tf.float32)).cache()
+    assert "images as uint8" not in [one.name for one in memest.estimate_dataset(sounds).advice()]
+
+
 def test_a_hundred_thousand_large_images_fit_after_three_changes():
     paths = [f"/data/{number}.jpg" for number in range(100_000)]
 
