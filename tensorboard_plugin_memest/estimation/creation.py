@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.python.ops import resource_variable_ops
 
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
+
+_FILLING = (keras.initializers.Zeros, keras.initializers.Ones)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Creations:
         """
         self.all: list[Creation] = []
         self._real_up_to = real_up_to
+        self._fillings: dict[Any, EagerRun] = {}
         # A handle in a graph that never runs is nothing but a name; an eager one takes a little memory.
         self._handles = tf.Graph()
 
@@ -75,7 +79,7 @@ class Creations:
     def _create(self, create: Callable[..., Any], **arguments: Any) -> Any:
         initial_value = arguments["initial_value"]
         dtype = arguments.get("dtype")
-        run = traced_eagerly(initial_value if callable(initial_value) else lambda: _constant_like(initial_value, dtype))
+        run = self._run(initial_value, dtype)
         # A tensor of a graph that is being traced gives no variable a value outside of it.
         is_symbolic = tf.is_tensor(initial_value) and not hasattr(initial_value, "numpy")
         if size_in_bytes(run.shape, run.dtype) <= self._real_up_to and not is_symbolic:
@@ -93,6 +97,17 @@ class Creations:
             )
         )
         return variable
+
+    def _run(self, initial_value: Any, dtype: Any) -> EagerRun:
+        """What computing a variable's first value does to memory."""
+        if not callable(initial_value):
+            return traced_eagerly(lambda: _constant_like(initial_value, dtype))
+        filled = _filled(initial_value)
+        if filled is None:
+            return traced_eagerly(initial_value)
+        if filled not in self._fillings:
+            self._fillings[filled] = traced_eagerly(initial_value)
+        return self._fillings[filled]
 
     def _without_value(self, arguments: dict[str, Any], run: EagerRun) -> Any:
         with self._handles.as_default():
@@ -114,6 +129,21 @@ def _as_scope(name: str | None) -> str | None:
         return None
     allowed = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", name)
     return allowed if re.match(r"[A-Za-z0-9.]", allowed) else f".{allowed}"
+
+
+def _filled(initial_value: Callable[[], Any]) -> tuple[type, tuple[int, ...], str] | None:
+    """What a variable of Keras' is filled with, of which shape and dtype; None if its first value is no constant.
+
+    Most variables begin as zeros or ones, slots above all, and there are few shapes of them.
+    """
+    code, cells = getattr(initial_value, "__code__", None), getattr(initial_value, "__closure__", None)
+    if code is None or not cells or not str(initial_value.__module__).startswith("keras."):
+        return None
+    around = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
+    initializer, variable = around.get("initializer"), around.get("self")
+    if type(initializer) not in _FILLING or not isinstance(variable, keras.Variable):
+        return None
+    return type(initializer), tuple(variable._shape), variable._dtype
 
 
 def _constant_like(value: Any, dtype: Any) -> tf.Tensor:

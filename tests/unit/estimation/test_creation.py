@@ -8,7 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tensorboard_plugin_memest.estimation import creation
 from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.eager import traced_eagerly
 from tests.integration.processes import answer_of
 
 
@@ -113,3 +115,41 @@ NOTHING = """
 def test_sixteen_gib_of_variables_take_next_to_nothing():
     # A few numbers of Python's that optimizers are made with become tensors.
     assert answer_of(NOTHING) < 4096
+
+
+def test_what_fills_a_variable_is_traced_once_for_each_shape_dtype_and_value(monkeypatch):
+    traced = []
+    monkeypatch.setattr(
+        creation, "traced_eagerly", lambda function: traced.append(function) or traced_eagerly(function)
+    )
+    wanted = [
+        ("zeros", (4, 3), "float32"),
+        ("ones", (4, 3), "float32"),
+        ("zeros", (4, 3), "float16"),
+        ("zeros", (5000,), "float32"),
+        ("glorot_uniform", (4, 3), "float32"),
+    ]
+    creations = Creations()
+    with creations.recorded():
+        for _ in range(3):
+            for initializer, shape, dtype in wanted:
+                keras.Variable(initializer, shape=shape, dtype=dtype)
+    # Four fillings once, and a random start each time.
+    assert len(traced) == 4 + 3
+    for (initializer, shape, dtype), made in zip(wanted * 3, creations.all, strict=True):
+        anew = traced_eagerly(lambda i=initializer, s=shape, d=dtype: keras.initializers.get(i)(s, dtype=d))
+        assert (made.shape, made.dtype) == (shape, dtype)
+        assert made.run == anew
+
+
+def test_the_users_own_initializers_are_traced_each_time():
+    class Zeros(keras.initializers.Zeros):
+        def __call__(self, shape, dtype=None):
+            return super().__call__(shape, dtype) + tf.zeros(shape, dtype)
+
+    creations = Creations()
+    with creations.recorded():
+        keras.Variable("zeros", shape=(2000,), dtype="float32")
+        keras.Variable(Zeros(), shape=(2000,), dtype="float32")
+    plain, own = creations.all
+    assert len(plain.run.made) < len(own.run.made)
