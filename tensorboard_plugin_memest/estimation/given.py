@@ -17,6 +17,8 @@ class Given:
 
     Attributes:
         device: kind of the device that the estimate is for.
+        validation_batch_size: examples a step of evaluation; None where that is not asked for.
+        predict_batch_size: examples a step of prediction; None where that is not asked for.
         one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
     """
 
@@ -29,6 +31,8 @@ class Given:
     jit_compile: Any = None
     run_eagerly: bool = False
     device: str = CPU
+    validation_batch_size: int | None = None
+    predict_batch_size: int | None = None
 
     @property
     def objects(self) -> list[Any]:
@@ -52,7 +56,7 @@ def compile_as_given(model: keras.Model, given: Given) -> list[str]:
         raise UsageError(
             f"The model {model.name!r} has no optimizer: it is not compiled, or its own compile() keeps none under "
             "that name. Call model.compile(optimizer=..., loss=...) or pass optimizer= and loss=, for example "
-            "optimizer='adam', loss='mse'."
+            "optimizer='adam', loss='mse'. For prediction alone pass predict_batch_size=."
         )
     notes = []
     before = dict(vars(model))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
-from tensorboard_plugin_memest.estimation.graph import optimized_graph
+from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.phases import Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.program import program_of
-from tensorboard_plugin_memest.estimation.training import Training
+from tensorboard_plugin_memest.estimation.training import Pass, Training
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
 from tensorboard_plugin_memest.memory.estimate import Phase
 
@@ -23,32 +23,41 @@ def phases_of_graph(
     Args:
         training: one that was traced.
         device: what it would run on.
-        adjust: changes the graph before it is played; None to leave it.
+        adjust: changes a graph before it is played; None to leave it.
     """
-    trace = training.trace
-    graph = optimized_graph(training.step, trace.handles, device.kind, training.batch_size)
-    if device.kind == CPU and device.onednn:
-        keep_places(graph)
-    attribution = Attribution(graph, trace.owners)
-    if adjust is not None:
-        adjust(attribution)
-    program, program_notes = program_of(attribution, device)
-    born = {birth.variable for birth in [*(training.built or []), *training.slots]}
+    notes: list[str] = []
+    programs = []
+    for one in training.passes:
+        graph = optimized_graph(one.step, one.handles, device.kind, one.batch_size)
+        if device.kind == CPU and device.onednn:
+            keep_places(graph)
+        attribution = Attribution(graph, one.owners)
+        if adjust is not None:
+            adjust(attribution)
+        program, program_notes = program_of(attribution, device)
+        programs.append((one.phase, program, attribution.parts))
+        notes += [*one.assumptions, *program_notes, *_notes_on_sizes(graph, one)]
+    (_, program, parts), *further = programs
     run = Run(
         built=training.built,
         slots=training.slots,
-        others=[variable for variable in trace.variables.all if variable not in born],
+        others=training.others,
         program=program,
-        parts=attribution.parts,
+        parts=parts,
+        further=[(phase, program) for phase, program, _ in further],
     )
     phases, resident = phases_of(run, device)
+    return phases, resident, [*notes, *workspace_notes(device)]
+
+
+def _notes_on_sizes(graph: StepGraph, one: Pass) -> list[str]:
     unknown = [
-        f"The size of {name!r} ({trace.owners.find(name).layer}) is not known before the run; it was not counted."
+        f"The size of {name!r} ({one.owners.find(name).layer}) is not known before the run; it was not counted."
         for name in graph.unknown
     ]
     assumed = [
         f"The first dimension of some tensors of {layer} is only known in the run; it was taken for the batch, "
-        f"{training.batch_size}."
-        for layer in dict.fromkeys(trace.owners.find(name).layer for name in graph.assumed)
+        f"{one.batch_size}."
+        for layer in dict.fromkeys(one.owners.find(name).layer for name in graph.assumed)
     ]
-    return phases, resident, [*program_notes, *unknown, *assumed, *workspace_notes(device)]
+    return [*unknown, *assumed]

@@ -43,6 +43,8 @@ def estimate(
     targets: Any = None,
     device: str | None = None,
     compile_timeout: float | None = None,
+    validation_batch_size: int | None = None,
+    predict_batch_size: int | None = None,
 ) -> Estimate:
     """Predicts the memory of training a Keras model, without running or allocating anything of it.
 
@@ -65,6 +67,10 @@ def estimate(
         compile_timeout: seconds that XLA may take to compile the step, in a process of its own; what it answered before
             is kept in the user's cache directory (`MEMEST_CACHE_DIR` chooses another). None for 300; 0 for an
             approximation without asking it.
+        validation_batch_size: examples a step of `evaluate`, and of validation in `fit`, as in the argument of `fit`:
+            adds the phase `"evaluate"`. None leaves it out.
+        predict_batch_size: examples a step of `predict`: adds the phase `"predict"`. None leaves it out. A model that
+            is not compiled can be estimated for prediction alone.
 
     Returns:
         An Estimate; all its numbers are bytes.
@@ -80,8 +86,18 @@ def estimate(
     timeout = checked_timeout(compile_timeout)
     apart_from_the_device()
     chosen = training_device(device)
-    modes: dict[str, Any] = {"jit_compile": jit_compile, "run_eagerly": run_eagerly, "device": chosen.kind}
-    given = Given(batch_size, optimizer, loss, inputs, targets, **modes)
+    given = Given(
+        batch_size,
+        optimizer,
+        loss,
+        inputs,
+        targets,
+        jit_compile=jit_compile,
+        run_eagerly=run_eagerly,
+        device=chosen.kind,
+        validation_batch_size=validation_batch_size,
+        predict_batch_size=predict_batch_size,
+    )
     return Origin(model_or_build, given, chosen, timeout).estimate()
 
 
@@ -106,6 +122,7 @@ class Origin:
         self.given = given
         self.device = device
         self.compile_timeout = compile_timeout
+        self._first: Training | None = None
         self._trained: dict[int, Training] = {}  # by the batch size that was asked for
         self._steps: dict[int, TracedStep] = {}
         self._made: dict[int, Estimate] = {}
@@ -122,7 +139,8 @@ class Origin:
         Raises:
             ValueError: the batch size is no positive integer, or not the one that the model fixes.
         """
-        first = next(iter(self._trained.values()))
+        first = self._first
+        assert first is not None
         wanted = positive_batch_size(batch_size)
         if first.fixed_batch_sizes and wanted not in first.fixed_batch_sizes:
             raise UsageError(
@@ -140,7 +158,9 @@ class Origin:
         return self._made[wanted]
 
     def _train(self, batch_size: int | None) -> Training:
-        given = replace(self.given, batch_size=batch_size, one_size=bool(self._trained))
+        given = replace(self.given, batch_size=batch_size, one_size=self._first is not None)
+        if self._first is not None and not self._first.trains:
+            given = replace(given, predict_batch_size=batch_size)
         # Whatever graph or function the caller is building, nothing goes into it.
         with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
             if isinstance(self.model_or_build, keras.Model):
@@ -148,6 +168,7 @@ class Origin:
             else:
                 training = training_of_function(self.model_or_build, given)
             training.discard()
+        self._first = self._first or training
         for size, step in training.steps.items():
             self._trained.setdefault(size, training)
             self._steps.setdefault(size, step)
@@ -164,8 +185,12 @@ def _assemble(training: Training, device: Device, compile_timeout: float) -> Est
         phases, resident, notes = phases_with_xla(training, device, compile_timeout)
     else:
         phases, resident, notes = phases_of_graph(training, device)
-        if mode.name == EAGER:
-            mode = Mode(GRAPH, (*mode.reasons, "This estimate is for graph mode; eager steps differ."))
+    if not training.trains:
+        # The only step there is, is one of prediction.
+        del phases["first_step"]
+        phases["predict"] = replace(phases.pop("step"), name="predict")
+    if mode.name == EAGER:
+        mode = Mode(GRAPH, (*mode.reasons, "This estimate is for graph mode; eager steps differ."))
     return Estimate(
         subject=Subject(
             model_name=training.model_name,
@@ -182,7 +207,7 @@ def _assemble(training: Training, device: Device, compile_timeout: float) -> Est
         resident_bytes=resident,
         phases=phases,
         layer_infos=training.layers,
-        assumptions=(*training.assumptions, *mode.reasons, *training.trace.assumptions, *notes),
+        assumptions=tuple(dict.fromkeys([*training.assumptions, *mode.reasons, *notes])),
         limit_bytes=device.limit_bytes,
     )
 

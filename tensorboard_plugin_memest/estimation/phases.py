@@ -55,6 +55,7 @@ class Run:
         others: variables that exist besides, with no known birth.
         program: one step.
         parts: for each of its nodes, which part of the step it belongs to.
+        further: phases that come after training, each with its step.
     """
 
     built: Sequence[Birth] | None
@@ -62,6 +63,7 @@ class Run:
     others: Sequence[Variable]
     program: Program
     parts: Sequence[str]
+    further: Sequence[tuple[str, Program]] = ()
 
 
 def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
@@ -73,7 +75,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     likely, possible = _orders(run.program.graph, device)
     outlines = [_outline(run, device, order) for order in [*likely, *possible]]
     phases = {}
-    for name in ("build", "first_step", "step"):
+    for name in ("build", "first_step", "step", *(phase for phase, _ in run.further)):
         moments = [
             (peak, number, step)
             for number, outline in enumerate(outlines[: len(likely)])
@@ -170,6 +172,11 @@ def _stretches(run: Run, order: Callable[[], Order], store: VariableStore) -> It
             # The same happens as in the step before; only where in memory the variables lie is another matter.
             moved = {held: before[variable] for variable, held in store.buffers.items() if held is not before[variable]}
             yield _Stretch("step", events, 0, moved)
+    for phase, program in run.further:
+        first = program.constant_events()
+        for before_it in (first, []):
+            # Forward passes alone: which of two ready ops comes first hardly matters.
+            yield _Stretch(phase, before_it + Execution(program, InlineOrder(), store).run(), len(before_it))
 
 
 def _orders(graph: StepGraph, device: Device) -> tuple[list[Callable[[], Order]], list[Callable[[], Order]]]:

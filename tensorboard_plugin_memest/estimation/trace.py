@@ -25,6 +25,8 @@ from tensorboard_plugin_memest.estimation.variables import LOSS, METRICS, OPTIMI
 
 GRADIENT_SCOPE = "gradient_tape/"
 
+_WORDS = {"train_step": "training", "test_step": "evaluation", "predict_step": "prediction"}
+
 
 class UntraceableError(RuntimeError):
     """The model's training step cannot be traced for the batch; the cause is attached."""
@@ -209,7 +211,14 @@ class Trace:
     assumptions: list[str]
 
 
-def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = (), *, for_xla: bool = False) -> Trace:
+def trace_step(
+    model: keras.Model,
+    batch: Batch,
+    taken: Iterable[str] = (),
+    *,
+    for_xla: bool = False,
+    method: str = "train_step",
+) -> Trace:
     """Traces `model.train_step` for one batch, as `fit` would run it, from an iterator.
 
     What is not built yet is built on the way, as in the first step of `fit`. Call it where new variables hold no
@@ -220,11 +229,12 @@ def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = (), *, f
         batch: specs of the data.
         taken: name scopes that something has opened before, so that the next one of that name gets a number.
         for_xla: whether it is to be compiled; loops keep what they store in another form then.
+        method: `"train_step"`, or `"test_step"` or `"predict_step"` instead.
 
     Raises:
         UntraceableError: the step cannot be traced.
     """
-    graph = _ObservedGraph("train_step")
+    graph = _ObservedGraph(method)
     for scope in taken:
         graph.unique_name(scope)
     data = batch.data
@@ -239,17 +249,18 @@ def trace_step(model: keras.Model, batch: Batch, taken: Iterable[str] = (), *, f
             graph.updates_repeated(optimizers),
             OptionalXlaContext(for_xla),
         ):
-            return model.train_step(fed)
+            return getattr(model, method)(fed)
 
     try:
         tf_func_graph.func_graph_from_py_func(
-            "train_step", step_on_iterator, (), {}, signature=(tf.data.IteratorSpec(data),), func_graph=graph
+            method, step_on_iterator, (), {}, signature=(tf.data.IteratorSpec(data),), func_graph=graph
         )
     except Exception as error:
+        what = _WORDS[method]
         raise UntraceableError(
-            f"The training step of the model {model.name!r} ({type(model).__name__}) cannot be traced for batches of "
-            f"{_in_words(data)}: {type(error).__name__}: {error}\n"
-            "If that is not what it is trained on, pass inputs= and targets= as tf.TensorSpecs in the structure of the "
+            f"The {what} step of the model {model.name!r} ({type(model).__name__}) cannot be traced for batches "
+            f"of {_in_words(data)}: {type(error).__name__}: {error}\n"
+            "If that is not what it is fed, pass inputs= and targets= as tf.TensorSpecs in the structure of the "
             "data."
         ) from error
     paths = LayerPaths(model)

@@ -37,7 +37,8 @@ from tensorboard_plugin_memest.estimation.subject import (
     require_one_device,
     target_specs,
 )
-from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, few, trace_step
+from tensorboard_plugin_memest.estimation.trace import Owners, Trace, UntraceableError, few, trace_step
+from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import LayerInfo
@@ -50,6 +51,27 @@ QUICK_OPS = 2000
 
 # What building a variable does to memory where nobody saw it: it is there.
 _UNSEEN = EagerRun()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One kind of step of a run, traced: of training, evaluation or prediction.
+
+    Attributes:
+        phase: `"step"`, `"evaluate"` or `"predict"`.
+        batch_size: examples in it.
+        step: what was traced.
+        handles: name of a placeholder for a variable, to the variable.
+        owners: who made which op.
+        assumptions: what tracing had to assume, and what is not part of one step.
+    """
+
+    phase: str
+    batch_size: int
+    step: TracedStep
+    handles: dict[str, Variable]
+    owners: Owners
+    assumptions: list[str]
 
 
 @dataclass(frozen=True)
@@ -72,6 +94,8 @@ class Training:
         batch_assumptions: those of them that are about the batch size.
         fixed_batch_sizes: the only batch sizes that the model takes; empty if it takes any.
         steps: the step as traced for this batch size and, where that was cheap, for others.
+        further: steps of evaluation and prediction, where they were asked for.
+        trains: whether it is trained; else `trace` is a step of prediction.
         creations: the variables that never came to be.
     """
 
@@ -90,12 +114,29 @@ class Training:
     batch_assumptions: list[str]
     fixed_batch_sizes: set[int]
     steps: dict[int, TracedStep]
+    further: list[Pass]
+    trains: bool
     creations: Creations
+
+    @property
+    def passes(self) -> list[Pass]:
+        """The steps of the run, each kind once; that of training first."""
+        if not self.trains:
+            return self.further
+        trace = self.trace
+        own = Pass("step", self.batch_size, self.step, trace.handles, trace.owners, trace.assumptions)
+        return [own, *self.further]
 
     @property
     def step(self) -> TracedStep:
         """The step for this batch size."""
         return self.steps[self.batch_size]
+
+    @property
+    def others(self) -> list[Variable]:
+        """The variables that exist besides those whose birth is known."""
+        born = {birth.variable for birth in [*(self.built or []), *self.slots]}
+        return [variable for variable in self.trace.variables.all if variable not in born]
 
     def resized(self, batch_size: int, step: TracedStep) -> Training:
         """The training for another batch size, for which `step` is the step."""
@@ -209,17 +250,20 @@ def _training(
         copied: variables that exist already, and how they would be created; None if that is not known.
     """
     was_compiled = model.compiled
-    notes = compile_as_given(model, given)
+    trains = _trains(model, given)
+    notes = compile_as_given(model, given) if trains else []
     mode = mode_of(model, given.jit_compile, given.run_eagerly, given.device, was_compiled=was_compiled)
     compiled = len(creations.all)
-    batch_size, batch_notes = batch_size_of(model, given.batch_size, given.inputs)
+    wanted = given.batch_size if trains else given.predict_batch_size
+    batch_size, batch_notes = batch_size_of(model, wanted, given.inputs)
     fixed = fixed_batch_sizes(model, given.inputs)
     notes += batch_notes
     x = input_specs(model, batch_size, given.inputs)
-    y, assumed = targets_of(model, x, batch_size, given)
+    y, assumed = targets_of(model, x, batch_size, given) if trains else (None, [])
     # The first trace opens their scopes once more than any later one, to create their variables.
     building = [optimizer.name for optimizer in optimizers_of(model) if not optimizer.built]
-    trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA)
+    method = "train_step" if trains else "predict_step"
+    trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
     births, others = _births(creations, trace)
     if others:
         notes.append(
@@ -243,7 +287,9 @@ def _training(
             "The build phase was not estimated: the model cannot be made again from its configuration. Pass a function "
             "that builds it."
         )
-    if model.steps_per_execution != 1:
+    if not trains:
+        notes.append("The model is not compiled and no optimizer was given, so only prediction was estimated.")
+    elif model.steps_per_execution != 1:
         notes.append(f"steps_per_execution={model.steps_per_execution} was estimated as one step at a time.")
     return Training(
         model_name=model.name,
@@ -260,8 +306,46 @@ def _training(
         assumptions=[*notes, *assumed],
         batch_assumptions=batch_notes,
         fixed_batch_sizes=fixed,
-        steps=_steps(model, given, trace, batch_size, fixed, building, mode),
+        steps=_steps(model, given, trace, batch_size, fixed, building, mode) if trains else {},
+        further=_further(model, given, mode, trains=trains),
+        trains=trains,
         creations=creations,
+    )
+
+
+def _trains(model: keras.Model, given: Given) -> bool:
+    """Whether there is a training to estimate: without optimizer and loss a model can predict all the same."""
+    return bool(model.compiled) or given.optimizer is not None or given.predict_batch_size is None
+
+
+def _further(model: keras.Model, given: Given, mode: Mode, *, trains: bool) -> list[Pass]:
+    """The steps of evaluation and prediction that were asked for."""
+    found = []
+    for phase, method, size in (
+        ("evaluate", "test_step", given.validation_batch_size if trains else None),
+        ("predict", "predict_step", given.predict_batch_size),
+    ):
+        if size is None:
+            continue
+        batch_size, _ = batch_size_of(model, size, given.inputs)
+        x = input_specs(model, batch_size, given.inputs)
+        y = targets_of(model, x, batch_size, given)[0] if phase == "evaluate" else None
+        trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
+        notes = [f"A step of {phase} is for a batch of {batch_size}.", *trace.assumptions]
+        if phase == "predict":
+            notes.append(_accumulated(trace.graph.outputs, batch_size))
+        step = traced_step(trace.graph)
+        discard_graph(trace.graph)
+        found.append(Pass(phase, batch_size, step, trace.handles, trace.owners, notes))
+    return found
+
+
+def _accumulated(outputs: list[Any], batch_size: int) -> str:
+    known = [output for output in outputs if output.shape.is_fully_defined()]
+    each = sum(size_in_bytes(output.shape, output.dtype) for output in known) / batch_size
+    return (
+        f"predict keeps the outputs of all batches on the device until it ends, {each:,.0f} bytes an example, joins "
+        "them there, which takes as much again, and copies the result to the host; the phase is one batch without them."
     )
 
 

@@ -123,7 +123,7 @@ def _checked(estimate: Estimate) -> Estimate:
         ValueError: it has no step.
         TypeError: a size is no number.
     """
-    if not {"first_step", "step"} & estimate.phases.keys():
+    if not {"first_step", "step", "predict"} & estimate.phases.keys():
         raise ValueError(f"It has neither a first step nor a later one; its phases are {', '.join(estimate.phases)}.")
     # The layers are summed up on first sight, which is where a size that is no number shows.
     sum(layer.bytes_at_peak for layer in estimate.layers)

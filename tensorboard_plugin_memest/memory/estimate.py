@@ -19,13 +19,16 @@ from tensorboard_plugin_memest.memory.text import as_text
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
 
+# The phases of a run, in the order in which it passes them.
+PHASES = ("build", "first_step", "step", "evaluate", "predict", "checkpoint")
+
 
 @dataclass(frozen=True)
 class Phase:
     """What one phase of a run needs.
 
     Attributes:
-        name: `"build"`, `"first_step"` or `"step"`.
+        name: one of PHASES.
         peak_bytes: predicted peak of the device's allocator, rounding and unsplit chunks included.
         requested_peak_bytes: the peak of what the ops ask for, without the pool's rounding and slack.
         peak_without_scratch_bytes: the peak with no kernel workspace counted.
@@ -220,14 +223,15 @@ class Estimate:
 
     @property
     def peak_phase(self) -> Phase:
-        """The training phase with the highest peak; `first_step` or `step`."""
+        """The training phase with the highest peak; that of prediction where nothing is trained."""
         steps = [phase for name, phase in self.phases.items() if name in ("step", "first_step")]
+        steps = steps or [phase for name, phase in self.phases.items() if name != "build"]
         # A steady step goes first: where both peak alike, people want to see the one that repeats.
         return max(reversed(steps), key=lambda phase: phase.peak_bytes)
 
     @property
     def peak_bytes(self) -> int:
-        """The highest peak of first_step and step."""
+        """The highest peak of first_step and step; of a model that only predicts, of predict."""
         return self.peak_phase.peak_bytes
 
     @property

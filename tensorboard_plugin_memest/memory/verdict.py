@@ -11,7 +11,13 @@ FITS = "fits"
 MAY_NOT_FIT = "may not fit"
 DOES_NOT_FIT = "does not fit"
 
-_WORDS = {"build": "building the model", "first_step": "the first step", "step": "a step"}
+_WORDS = {
+    "build": "building the model",
+    "first_step": "the first step",
+    "step": "a step",
+    "evaluate": "evaluating",
+    "predict": "predicting",
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ class Verdict:
     def sentence(self) -> str:
         """The verdict in words."""
         name, phase = self.tightest
-        where = f" while {_WORDS[name]}" if name == "build" else ""
+        # Training is what everybody thinks of.
+        where = "" if name in ("first_step", "step") else f" while {_WORDS[name]}"
         needs = f"Needs {format_bytes(phase.peak_bytes)}{where}; the limit is {format_bytes(self.limit_bytes)}"
         if self.limit_name is not None:
             needs += f" ({self.limit_name})"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tensorboard_plugin_memest.estimation.attribution import UPDATE, Attribution
 from tensorboard_plugin_memest.estimation.device import GPU, Device
 from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
-from tensorboard_plugin_memest.estimation.training import Training
+from tensorboard_plugin_memest.estimation.training import Pass, Training
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
 from tensorboard_plugin_memest.estimation.xla.compilation import compiled
 from tensorboard_plugin_memest.estimation.xla.module import module_of
@@ -27,33 +27,26 @@ def phases_with_xla(training: Training, device: Device, timeout: float) -> tuple
     Args:
         training: one that was traced for XLA.
         device: what it would run on.
-        timeout: seconds that compiling may take; 0 to approximate without it.
+        timeout: seconds that compiling a step may take; 0 to approximate without it.
     """
     try:
         if not timeout:
             raise NotCompilableError("compile_timeout=0")
-        step = _compiled_step(training, timeout)
+        (_, step), *further = [(one.phase, _compiled_step(one, timeout)) for one in training.passes]
     except NotCompilableError as error:
         phases, resident, notes = phases_of_graph(training, device, _update_in_place)
         return phases, resident, [_approximation(error), *notes]
-    trace = training.trace
-    born = {birth.variable for birth in [*(training.built or []), *training.slots]}
-    run = CompiledRun(
-        built=training.built,
-        slots=training.slots,
-        others=[variable for variable in trace.variables.all if variable not in born],
-        step=step,
-    )
+    run = CompiledRun(training.built, training.slots, training.others, step, further)
     phases, resident = phases_of(run, device)
-    return phases, resident, [_ON_A_GPU] if device.kind == GPU else []
+    notes = [note for one in training.passes for note in one.assumptions]
+    return phases, resident, [*notes, *([_ON_A_GPU] if device.kind == GPU else [])]
 
 
-def _compiled_step(training: Training, timeout: float) -> CompiledStep:
-    trace = training.trace
-    request = request_of(training.step, trace.handles)
+def _compiled_step(one: Pass, timeout: float) -> CompiledStep:
+    request = request_of(one.step, one.handles)
     module = module_of(compiled(request, timeout))
-    variables = [trace.handles[argument.name] if argument.kind == VARIABLE else None for argument in request.arguments]
-    return CompiledStep(module, ModuleAttribution(module, variables, trace.owners), request.arguments, variables)
+    variables = [one.handles[argument.name] if argument.kind == VARIABLE else None for argument in request.arguments]
+    return CompiledStep(module, ModuleAttribution(module, variables, one.owners), request.arguments, variables)
 
 
 def _approximation(error: NotCompilableError) -> str:

@@ -60,12 +60,14 @@ class CompiledRun:
         slots: the variables that the first step creates, in order.
         others: variables that exist besides, with no known birth.
         step: one step.
+        further: phases that come after training, each with its step.
     """
 
     built: Sequence[Birth] | None
     slots: Sequence[Birth]
     others: Sequence[Variable]
     step: CompiledStep
+    further: Sequence[tuple[str, CompiledStep]] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class _Stretch:
 
     phase: str
     events: list[Event]
-    block: tuple[Buffer, Allocation] | None = None
+    block: tuple[Buffer, Allocation, ModuleAttribution] | None = None
 
 
 def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
@@ -87,7 +89,7 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
         if not stretch.phase:
             continue
         if stretch.block is not None:
-            played = _opened(played, stretch, *stretch.block, run.step.attribution)
+            played = _opened(played, stretch, *stretch.block)
         phases[stretch.phase] = Phase(
             name=stretch.phase,
             peak_bytes=played.peak_bytes,
@@ -110,6 +112,9 @@ def _stretches(run: CompiledRun, store: VariableStore) -> Iterator[_Stretch]:
     yield _step("first_step", run.step, store, _shared_births(run.slots, store))
     for _ in range(STEADY_STEPS):
         yield _step("step", run.step, store, [])
+    for phase, step in run.further:
+        yield _step(phase, step, store, _tensors(step))
+        yield _step(phase, step, store, [])
 
 
 def _tensors(step: CompiledStep) -> list[Event]:
@@ -163,7 +168,7 @@ def _step(phase: str, step: CompiledStep, store: VariableStore, before: list[Eve
     events += [Event(FREE, event.buffer, event.op) for event, allocation in requested if allocation.is_output]
     # The largest is the one to look into; nearly always there is only one.
     block = max((one for one in temporary if one[1].trace), key=lambda one: one[1].bytes, default=None)
-    return _Stretch(phase, events, block)
+    return _Stretch(phase, events, (*block, step.attribution) if block else None)
 
 
 def _tag_of(allocation: Allocation, number: int, step: CompiledStep) -> Tag:

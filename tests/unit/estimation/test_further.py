@@ -1,0 +1,85 @@
+"""Evaluation and prediction, each with a batch size of its own."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+
+from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.estimate import Estimate
+
+L = keras.layers
+
+
+def untrained() -> keras.Model:
+    parts = [L.Dense(400, activation="relu", name="wide"), L.BatchNormalization(), L.Dense(30, name="out")]
+    return keras.Sequential([keras.Input((200,)), *parts], name="model")
+
+
+def compiled(**options) -> keras.Model:
+    model = untrained()
+    model.compile("adam", "mse", metrics=["mae"], jit_compile=False, **options)
+    return model
+
+
+def test_phases_that_are_asked_for_come_after_training_in_their_order():
+    made = estimate(compiled, batch_size=8, validation_batch_size=512, predict_batch_size=16)
+    assert list(made.phases) == ["build", "first_step", "step", "evaluate", "predict"]
+    assert list(estimate(compiled, batch_size=8).phases) == ["build", "first_step", "step"]
+    for phase in made.phases.values():
+        assert sum(item.bytes for item in phase.live_at_peak) == phase.peak_bytes == phase.timeline.peak_bytes
+    assert Estimate.from_json(made.to_json()).phases == made.phases
+    # The peak is that of training, but a run fits only if all of it does.
+    assert made.peak_bytes == max(made.phases[name].peak_bytes for name in ("first_step", "step"))
+    evaluating = made.phases["evaluate"].peak_bytes
+    assert evaluating > made.peak_bytes
+    assert not made.fits(evaluating - 1)
+    assert "evaluating" in str(made.fits(evaluating - 1))
+    assert any("step of evaluate is for a batch of 512" in note for note in made.assumptions)
+
+
+def test_evaluation_keeps_no_gradients_but_the_slots_of_the_training_it_is_part_of():
+    made = estimate(compiled, batch_size=8, validation_batch_size=64)
+    found = made.phases["evaluate"].categories
+    assert Category.GRADIENTS not in found
+    assert Category.ACTIVATIONS not in found
+    slots = made.phases["step"].categories[Category.OPTIMIZER_SLOTS]
+    assert found[Category.OPTIMIZER_SLOTS] == pytest.approx(slots, rel=0.01)
+    # 64 examples of 200 numbers, 30 targets each.
+    (batch, targets) = sorted(
+        item.requested_bytes for item in made.phases["evaluate"].live_at_peak if item.role == "batch"
+    )
+    assert (batch, targets) == (64 * 30 * 4, 64 * 200 * 4)
+
+
+def test_a_model_that_is_not_compiled_can_be_estimated_for_prediction_alone():
+    made = estimate(untrained(), batch_size=None, predict_batch_size=32)
+    assert list(made.phases) == ["build", "predict"]
+    assert (made.subject.batch_size, made.subject.optimizer) == (32, None)
+    assert made.peak_phase.name == "predict"
+    assert made.resident_bytes == sum(
+        -(-size * 4 // 256) * 256 for size in (200 * 400, 400, 400, 400, 400, 400, 12000, 30)
+    )
+    # Two layers' outputs and the batch, at most.
+    assert made.resident_bytes < made.peak_bytes <= made.resident_bytes + 32 * (200 + 2 * 400) * 4 + 2**12
+    assert "predict keeps the outputs of all batches on the device until it ends, 120 bytes" in "".join(
+        made.assumptions
+    )
+    assert made.at_batch_size(64).peak_bytes > made.peak_bytes
+    assert Estimate.from_json(made.to_json()) == made
+
+
+def test_without_a_batch_size_for_prediction_there_has_to_be_an_optimizer():
+    with pytest.raises(UsageError, match="For prediction alone pass predict_batch_size="):
+        estimate(untrained(), batch_size=4)
+    with pytest.raises(UsageError, match="batch_size must be a positive integer, not 0"):
+        estimate(compiled, batch_size=4, validation_batch_size=0)
+
+
+def test_the_model_is_left_as_it_was():
+    model = compiled()
+    before = dict(vars(model))
+    estimate(model, batch_size=4, validation_batch_size=4, predict_batch_size=4)
+    assert vars(model) == before
