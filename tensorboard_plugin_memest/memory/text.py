@@ -23,7 +23,7 @@ MOST_LAYERS = 15
 # A category below this share of the peak is told under "other".
 WORTH_A_COLUMN = 0.005
 
-PHASES = {"build": "build", "first_step": "first step", "step": "step"}
+PHASES = {"first_step": "first step"}  # those that are not called by their names
 
 
 def as_text(estimate: Estimate) -> str:
