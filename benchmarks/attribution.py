@@ -32,11 +32,9 @@ from benchmarks.measure import of_device, prepared, profiled
 from benchmarks.models import CONFIGURATIONS
 from benchmarks.processes import ONE, ProcessError, in_process
 from tensorboard_plugin_memest.estimation.allocator import rounded
-from tensorboard_plugin_memest.measure.alive import BEFORE_LAYER, alive_at, find_lives
-from tensorboard_plugin_memest.measure.profile import find_steps
-from tensorboard_plugin_memest.measure.xplane import Profile
+from tensorboard_plugin_memest.measure.alive import find_lives
+from tensorboard_plugin_memest.measure.xplane import MemoryEvents, Profile
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.item import Item
 
 MODELS = (
     "VGG-like, batch 16",
@@ -52,6 +50,8 @@ MODELS = (
 )
 # Steps before the one that is profiled.
 WARM_UP = 3
+# Bytes up to which a tensor says nothing about where a pass begins.
+SMALL = 1024
 
 _LAYER = re.compile(r"layer(\d+)of")
 NO_LAYER = ("(optimizer)", "(loss)", "(metrics)", "(step)")
@@ -143,7 +143,7 @@ def observe(name: str) -> list[Held]:
     with profiled() as found, tf.profiler.experimental.Trace("train", step_num=0):
         train()
     held, of_shape = _variables(model)
-    return held + _made_in_step(found[0], of_shape)
+    return held + _made_in_step(found[0], model, of_shape)
 
 
 def _variables(model: keras.Model) -> tuple[list[Held], dict[tuple[int, ...], list[str]]]:
@@ -164,38 +164,75 @@ def _bytes(variable: Any) -> int:
     return rounded(math.prod(variable.shape) * tf.as_dtype(variable.dtype).size)
 
 
-def _made_in_step(profile: Profile, of_shape: dict[tuple[int, ...], list[str]]) -> list[Held]:
+def _neighbours(model: keras.Model) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """For each layer, those that read what it makes, and those whose outputs it reads."""
+    after: dict[str, list[str]] = defaultdict(list)
+    before: dict[str, list[str]] = defaultdict(list)
+    for layer in model._flatten_layers(include_self=False):
+        for node in layer._inbound_nodes:
+            for parent in node.parent_nodes:
+                after[parent.operation.name].append(layer.name)
+                before[layer.name].append(parent.operation.name)
+    return after, before
+
+
+def _made_in_step(profile: Profile, model: keras.Model, of_shape: dict[tuple[int, ...], list[str]]) -> list[Held]:
     """What the profiled step allocated and holds at its peak; what becomes a variable's value is left out.
 
-    An update may hand its result over to the variable, whose old value goes: those bytes are the variable's.
+    An update may hand its result over to the variable, whose old value goes: those bytes are the variable's. An op may
+    hand its memory over to the layer after it, or in the backward pass before it, and the profile only tells who
+    allocated.
     """
     events = of_device(profile)
     lives = find_lives(events)
     peak = int(np.argmax(events.in_use))
-    items = alive_at(peak, events, lives, find_steps(profile), profile.backward_ns, (), set(of_shape))
+    backward_begins = _backward_begins(events)
+    after, before = _neighbours(model)
     until = events.requested_bytes[: peak + 1]
     went = Counter(until[~events.allocates[: peak + 1] & (lives.freed[: peak + 1] < 0)].tolist())
     held: list[Held] = []
-    for item in items:
-        if item.layer == BEFORE_LAYER:
+    for start in np.flatnonzero(events.allocates[: peak + 1] & (lives.freed_at[: peak + 1] > peak)).tolist():
+        op, size = events.texts[events.op[start]], int(events.requested_bytes[start])
+        region, shape = events.texts[events.region[start]], _shape(events.texts[events.shape[start]])
+        outlives = lives.freed_at[start] == len(events)
+        copies = region == "temp" and op.rpartition("/")[2].startswith(("Assign", "ResourceScatter"))
+        if (outlives or copies) and went[size]:
+            went[size] -= 1
             continue
-        category = item.category
-        if category is Category.UNATTRIBUTED or item.role == "variable copy":
-            if went[item.requested_bytes]:
-                went[item.requested_bytes] -= 1
-                continue
+        named = _LAYER.findall(op)
+        layer = f"layer{named[-1]}of" if named else ""
+        layers = [layer] if layer else [*of_shape.get(shape, ()), *NO_LAYER]
+        # Who reads an output in the forward pass may need it in the backward pass, before its own layer does.
+        begins = min(backward_begins.get(reader, len(events)) for reader in [layer, *after[layer]])
+        if op == "DeepCopy":
+            layers, category = ["(input)"], Category.INPUTS
+        elif region == "temp" and not copies:
+            category = Category.WORKSPACE
+        elif "gradient_tape/" in op and shape and shape in of_shape:
+            category = Category.GRADIENTS
+        elif layer and "gradient_tape/" not in op and lives.freed_at[start] > begins:
+            category = Category.ACTIVATIONS
+            layers += after[layer]
+        else:
             category = Category.TEMPORARIES
-        held.append((_layers_of(item, of_shape), category.value, rounded(item.requested_bytes), item.name))
+            layers += before[layer] if "gradient_tape/" in op else after[layer]
+        held.append((layers, category.value, rounded(size), op))
     return held
 
 
-def _layers_of(item: Item, of_shape: dict[tuple[int, ...], list[str]]) -> list[str]:
-    named = _LAYER.findall(item.name)
-    if item.category is Category.INPUTS or item.name == "DeepCopy":
-        return ["(input)"]
-    if named:
-        return [f"layer{named[-1]}of"]
-    return [*of_shape.get(item.shape or (), ()), *NO_LAYER]
+def _backward_begins(events: MemoryEvents) -> dict[str, int]:
+    """For each layer, which event is the first of its backward pass; shapes and other small things come early."""
+    found: dict[str, int] = {}
+    for position in np.flatnonzero(events.allocates & (events.requested_bytes > SMALL)).tolist():
+        op = events.texts[events.op[position]]
+        if "gradient_tape/" in op:
+            for number in _LAYER.findall(op)[-1:]:
+                found.setdefault(f"layer{number}of", position)
+    return found
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in re.findall(r"\d+", text))
 
 
 def _innermost(path: str) -> str:
