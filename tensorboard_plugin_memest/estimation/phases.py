@@ -97,6 +97,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             live_at_peak=played.live_at_peak,
             timeline=played.timeline,
             pool_bytes=played.pool_bytes,
+            owners=played.owners,
         )
     return phases, outlines[0].resident_bytes
 

@@ -10,6 +10,7 @@ from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, 
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+from tensorboard_plugin_memest.memory.whose import Whose
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Played:
         peak_op: the op at which the peak was reached first.
         live_at_peak: everything alive then, largest first.
         timeline: bytes in use after each event that changed them.
+        owners: whose the first tensor is that each op allocates.
         pool_bytes: bytes of the pool that it and everything before it needed, gaps between chunks included.
     """
 
@@ -40,6 +42,7 @@ class Played:
     live_at_peak: tuple[Item, ...]
     timeline: Timeline
     pool_bytes: int
+    owners: Mapping[str, Whose]
 
 
 class Memory:
@@ -79,9 +82,12 @@ class Memory:
         op_numbers = {"(start)": 0}
         peak, peak_event, peak_op, requested_peak = self.in_use, -1, "(start)", self._requested
         sizes: list[int] = []
+        owners: dict[str, Whose] = {}
         for number, event in enumerate(events):
             self._apply(event)
             sizes.append(self._held[event.buffer].bytes if event.kind == ALLOCATE else 0)
+            if event.kind == ALLOCATE and event.tag is not None and event.op not in owners:
+                owners[event.op] = event.tag.whose
             requested_peak = max(requested_peak, self._requested)
             if self.in_use > peak:
                 peak, peak_event, peak_op = self.in_use, number, event.op
@@ -96,6 +102,7 @@ class Memory:
             live_at_peak=_live(before, events[: peak_event + 1], sizes),
             timeline=Timeline("op", ticks, live, ops, list(op_numbers), [Span(*span) for span in spans]),
             pool_bytes=self._allocator.pool_bytes,
+            owners=owners,
         )
 
     def _apply(self, event: Event) -> None:

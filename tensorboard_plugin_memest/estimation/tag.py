@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.whose import Whose
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Tag:
     variable: str | None
     shape: tuple[int, ...] | None
     dtype: str | None
+
+    @property
+    def whose(self) -> Whose:
+        """Its owner, without what it is itself."""
+        return Whose(self.layer, self.category, self.role, self.variable)
 
     def item(self, requested_bytes: int, held_bytes: int) -> Item:
         """The same as an item of `requested_bytes` that the allocator answered with `held_bytes`."""

@@ -70,10 +70,11 @@ def _while_training(explanation: Explanation, estimate: Estimate | None) -> list
     advice: list[str] = []
     held = by_category(explanation.live)
     total = sum(held.values())
-    of_batch = sum(held.get(category, 0) for category in _OF_THE_BATCH)
-    of_weights = sum(held.get(category, 0) for category in _OF_THE_WEIGHTS) + sum(
-        item.bytes for item in explanation.live if item.category is Category.TEMPORARIES and item.variable
-    )
+    # Temporaries of a weight's initializer or update are as large as it; those of a layer grow with its batch.
+    of_update = sum(item.bytes for item in explanation.live if item.category is Category.TEMPORARIES and item.variable)
+    of_layers = held.get(Category.TEMPORARIES, 0) - of_update
+    of_batch = sum(held.get(category, 0) for category in _OF_THE_BATCH) + of_layers
+    of_weights = sum(held.get(category, 0) for category in _OF_THE_WEIGHTS) + of_update
     about_batch = [_smaller_batch(explanation, of_batch, total), *_less_kept(explanation, of_batch, total)]
     about_weights = _smaller_weights(explanation, estimate, of_weights, total)
     if total:
@@ -115,9 +116,10 @@ def _smaller_weights(explanation: Explanation, estimate: Estimate | None, of_wei
     if estimate is not None and estimate.subject.mode == "graph" and explanation.source != oom_message.XLA:
         temporaries = sum(item.bytes for item in explanation.live if item.role == "update temporary" and item.variable)
         worth = f" They hold {format_bytes(temporaries)}." if temporaries else ""
-        advice.append(
-            f"model.compile(jit_compile=True): XLA fuses the optimizer's update, so its temporaries go.{worth}"
-        )
+        if temporaries or explanation.role == "update temporary":
+            advice.append(
+                f"model.compile(jit_compile=True): XLA fuses the optimizer's update, so its temporaries go.{worth}"
+            )
     slots = by_category(explanation.live).get(Category.OPTIMIZER_SLOTS, 0)
     if slots:
         advice.append(

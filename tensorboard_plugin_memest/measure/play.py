@@ -30,6 +30,7 @@ from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 PROFILED_STEPS = 3
 
 _DEVICE = "CPU:0"
+_OPEN = (Category.UNATTRIBUTED, Category.TEMPORARIES, Category.ACTIVATIONS, Category.GRADIENTS)
 
 
 class Play:
@@ -239,8 +240,9 @@ def attributed(
             found.append(replace(same, bytes=item.bytes))
             continue
         whose = find_whose(item.name, item.shape, phase, estimate)
-        is_told = item.category is Category.WORKSPACE or item.role == COPY
-        if whose.category is not None and not is_told and (whose.variable or item.category is Category.UNATTRIBUTED):
+        # Inputs, scratch and copies are told by how they were allocated; other tensors better by what is estimated.
+        is_open = item.category in _OPEN and item.role != COPY
+        if whose.category is not None and is_open and (estimate is not None or whose.variable is not None):
             item = replace(item, category=whose.category, role=whose.role or item.role)
         found.append(replace(item, layer=whose.layer or item.layer, variable=whose.variable))
     return tuple(found)

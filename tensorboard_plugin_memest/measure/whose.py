@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tensorboard_plugin_memest.measure.op_names import GRADIENT_SCOPE, short_name, without_counter
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo
 from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.whose import Whose
 
 OPTIMIZER = "(optimizer)"
 
@@ -20,24 +20,16 @@ _OPTIMIZERS = frozenset(
         *("loss_scale_optimizer", "optimizer", "rmsprop", "schedule_free_adamw", "sgd"),
     )
 )
+# Scopes of what `compile` was given.
+_PARTS = {"compile_loss": "(loss)", "compile_metrics": "(metrics)"}
 _ASSIGNS = re.compile(r"(?:Resource)?(?:Assign|Scatter)\w*")
-
-
-@dataclass(frozen=True)
-class Whose:
-    """Layer, category, role and variable of a tensor, as in `memory.Item`; None where it cannot be told."""
-
-    layer: str | None = None
-    category: Category | None = None
-    role: str | None = None
-    variable: str | None = None
 
 
 def find_whose(op: str | None, shape: tuple[int, ...] | None, phase: str | None, estimate: Estimate | None) -> Whose:
     """Whose the tensor of `shape` is that `op` asked for.
 
-    Where the estimate has the op's tensor among what is alive at a peak, it says so itself. Otherwise the parts of the
-    op's name name the layer, and the shapes of weights tell which one an update or an initializer is about.
+    Where the estimate knows the op, it says so itself. Otherwise the parts of the op's name name the layer, and the
+    shapes of weights tell which one an update or an initializer is about.
 
     Args:
         op: the op's name, or its type where it ran eagerly.
@@ -52,6 +44,9 @@ def find_whose(op: str | None, shape: tuple[int, ...] | None, phase: str | None,
     known = _same_op(name, shape, items)
     if known is not None:
         return Whose(known.layer, known.category, known.role, known.variable)
+    owner = _owner(name, shape, phase, estimate, items)
+    if owner is not None:
+        return owner
     weight = _weight_of_shape(shape, items)
     if phase == "build":
         owner = Whose(weight.layer, variable=weight.variable or weight.name) if weight else Whose()
@@ -60,7 +55,10 @@ def find_whose(op: str | None, shape: tuple[int, ...] | None, phase: str | None,
         if weight is None:
             return Whose(OPTIMIZER, Category.TEMPORARIES, "update temporary")
         return Whose(weight.layer, Category.TEMPORARIES, "update temporary", weight.variable or weight.name)
-    layer = _layer_of(name, shape, estimate.layer_infos if estimate else (), items)
+    scope = name.removeprefix(f"{GRADIENT_SCOPE}/").partition("/")[0]
+    layer = _PARTS.get(without_counter(scope)) or _layer_of(
+        name, shape, estimate.layer_infos if estimate else (), items
+    )
     if "/" not in name and layer is None:
         # An op that ran eagerly, or one of the step itself.
         return Whose(weight.layer, variable=weight.variable or weight.name) if weight else Whose()
@@ -98,6 +96,22 @@ def _same_op(name: str, shape: tuple[int, ...] | None, items: Sequence[Item]) ->
         item for item in items if "/" in name and _plain(item.name) == _plain(name)
     ]
     return next((item for item in same if shape is None or item.shape == shape), None)
+
+
+def _owner(
+    name: str, shape: tuple[int, ...] | None, phase: str | None, estimate: Estimate | None, items: Sequence[Item]
+) -> Whose | None:
+    """The owner that the estimate has noted for an op; None if it has none, or one whose variable has another shape."""
+    if estimate is None or phase == "build":
+        return None
+    shapes = {item.variable: item.shape for item in items if item.role == "weight"}
+    for one in sorted(estimate.phases.values(), key=lambda one: one.name != phase):
+        found = one.owners.get(name) if one.name != "build" else None
+        if found is None and "/" in name and one.name != "build":
+            found = {_plain(op): whose for op, whose in one.owners.items()}.get(_plain(name))
+        if found is not None and (shape is None or shapes.get(found.variable, shape) == shape):
+            return found
+    return None
 
 
 def _plain(name: str) -> str:

@@ -18,6 +18,7 @@ from tensorboard_plugin_memest.memory.limits import Limit, resolve_limit, risks
 from tensorboard_plugin_memest.memory.text import as_text
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
+from tensorboard_plugin_memest.memory.whose import Whose, owners_from_list, owners_to_list
 
 # The phases of a run, in the order in which it passes them.
 PHASES = ("build", "first_step", "step", "evaluate", "predict", "checkpoint")
@@ -39,6 +40,7 @@ class Phase:
         pool_bytes: bytes that the allocator's pool would have reserved by the end of the phase, gaps between tensors
             included: the regions of a pool that grows, or as much of a preallocated one as tensors reached into. None
             when that was not estimated.
+        owners: whose the tensors are that each op allocates, by the op's name; empty where that was not kept.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Phase:
     live_at_peak: tuple[Item, ...]
     timeline: Timeline
     pool_bytes: int | None = None
+    owners: Mapping[str, Whose] = field(default_factory=dict)
 
     @property
     def categories(self) -> dict[Category, int]:
@@ -67,6 +70,7 @@ class Phase:
             "live_at_peak": [item.to_dict() for item in self.live_at_peak],
             "timeline": self.timeline.to_dict(),
             "pool_bytes": self.pool_bytes,
+            "owners": owners_to_list(self.owners),
         }
 
     @classmethod
@@ -82,6 +86,7 @@ class Phase:
             live_at_peak=tuple(Item.from_dict(item) for item in data["live_at_peak"]),
             timeline=Timeline.from_dict(data["timeline"]),
             pool_bytes=data.get("pool_bytes"),
+            owners=owners_from_list(data.get("owners", ())),
         )
 
 

@@ -91,7 +91,7 @@ def _live(explanation: Explanation) -> Table:
     total = sum(item.bytes for item in explanation.live)
     title = "Alive at the predicted peak" if explanation.live_is_predicted else "Alive when it failed"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(title, no_wrap=True)
+    table.add_column(title, overflow="fold")
     table.add_column("What", no_wrap=True)
     table.add_column("Shape", no_wrap=True)
     table.add_column("Bytes", justify="right", no_wrap=True)

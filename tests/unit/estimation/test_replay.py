@@ -8,6 +8,7 @@ from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.timeline import Span
+from tensorboard_plugin_memest.memory.whose import Whose
 
 KIB = 1024
 
@@ -105,3 +106,13 @@ def test_what_is_renamed_stays_where_it_is():
     memory.play([made(C, "c")])
     assert {item.name for item in memory.play([]).live_at_peak} == {"b", "c"}
     assert played.peak_bytes == 1024 + 512
+
+
+def test_whose_the_tensors_of_each_op_are_is_kept():
+    first = Tag("a", "one", Category.TEMPORARIES, "update temporary", "a/kernel", (1,), "float32")
+    events = [Event(ALLOCATE, A, "one", first), made(B, "two"), freed(A, "three"), made(C, "two")]
+    owners = Memory(BfcAllocator()).play(events).owners
+    assert owners == {
+        "one": Whose("a", Category.TEMPORARIES, "update temporary", "a/kernel"),
+        "two": Whose("dense", Category.TEMPORARIES, "made", None),
+    }

@@ -10,6 +10,7 @@ import memest
 from tensorboard_plugin_memest.measure.explain import explain, is_out_of_memory
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.item import Item
 from tests.samples import DENSE, KERNEL_BYTES, sample_estimate
 from tests.unit.measure.test_oom_message import EAGER, FIT, XLA_LIST
 
@@ -35,6 +36,15 @@ def test_a_text_and_an_estimate_tell_whose_it_was_and_what_was_live():
     assert any("jit_compile=True" in sentence for sentence in found.advice)
     # The activations hold 0.2 % of it.
     assert not any("batch_size" in sentence for sentence in found.advice)
+
+
+def test_what_the_layers_make_grows_with_the_batch():
+    made = [Item("a", f"op{n}", Category.TEMPORARIES, "x", None, (9,), "int8", 9, 9) for n in range(9)]
+    weight = Item("a", "a/w", Category.WEIGHTS, "weight", "a/w", (19,), "int8", 19, 19)
+    found = explain("OOM when allocating tensor with shape[9] and type int8 [[{{node a/op}}]]", live=(weight, *made))
+    assert found.advice[0] == "A smaller batch_size: what grows with it holds 81 B, 81.0 %."
+    assert not found.live_is_predicted
+    assert not any("jit_compile" in sentence for sentence in found.advice)
 
 
 def test_what_is_printed_has_the_facts():

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tensorboard_plugin_memest.measure.whose import OPTIMIZER, Whose, find_whose, is_update
+from tensorboard_plugin_memest.measure.whose import OPTIMIZER, find_whose, is_update
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.estimate import LayerInfo
+from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo
+from tensorboard_plugin_memest.memory.whose import Whose
 from tests.samples import CONV, DENSE, KERNEL, sample_estimate
 
 VARIABLE = f"{DENSE}/kernel"
@@ -35,6 +36,16 @@ def test_an_update_that_is_not_alive_at_the_peak_is_told_by_the_only_weight_of_i
     assert find("adam/AssignSubVariableOp_9", (5, 5)) == Whose(OPTIMIZER, Category.TEMPORARIES, "update temporary")
 
 
+def test_what_the_estimate_has_noted_for_an_op_counts_if_the_shape_allows_it():
+    estimate = sample_estimate()
+    noted = Whose(CONV, Category.TEMPORARIES, "update temporary", "sequential/conv2d/kernel")
+    step = replace(estimate.phases["step"], owners={"adam/AssignAddVariableOp_1": noted})
+    estimate = replace(estimate, phases={**estimate.phases, "step": step})
+    assert find("adam_2/AssignAddVariableOp_1", (3, 3, 1, 16), estimate=estimate) == noted
+    assert find("adam_2/AssignAddVariableOp_1", KERNEL, estimate=estimate).variable == VARIABLE
+    assert Estimate.from_json(estimate.to_json()) == estimate
+
+
 def test_an_initializer_is_told_by_its_weight_s_shape():
     found = find("StatelessRandomUniformV2", KERNEL, "build")
     assert found == Whose(DENSE, Category.TEMPORARIES, "initializer temporary", VARIABLE)
@@ -52,6 +63,12 @@ def test_of_two_layers_that_a_scope_may_mean_the_one_with_the_tensor_s_shape_is_
     infos = (LayerInfo("dense", "Dense", (32, 7), 8), LayerInfo("dense_1", "Dense", (32, 9), 8))
     estimate = replace(sample_estimate(), layer_infos=infos)
     assert find("sequential_1/dense_1/MatMul", shape, estimate=estimate).layer == layer
+
+
+def test_the_loss_and_the_metrics_are_parts_of_the_step():
+    assert find("compile_loss/mse/sub", (3,)).layer == "(loss)"
+    assert find("gradient_tape/compile_loss_1/mse/Mul", (3,)).layer == "(loss)"
+    assert find("compile_metrics/mae/Abs", (3,)).layer == "(metrics)"
 
 
 def test_without_an_estimate_the_scopes_are_what_is_known():
