@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest import Verdict as Verdict
     from tensorboard_plugin_memest import estimate as estimate
     from tensorboard_plugin_memest import estimate_dataset as estimate_dataset
+    from tensorboard_plugin_memest import estimate_function as estimate_function
     from tensorboard_plugin_memest import explain_oom as explain_oom
     from tensorboard_plugin_memest import log_dataset as log_dataset
     from tensorboard_plugin_memest import log_model as log_model

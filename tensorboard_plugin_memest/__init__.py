@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tensorboard_plugin_memest.api import log_dataset, log_model
+    from tensorboard_plugin_memest.estimation.function import estimate_function
     from tensorboard_plugin_memest.estimation.host.model import estimate_dataset
     from tensorboard_plugin_memest.estimation.model import estimate
     from tensorboard_plugin_memest.measure.callback import MemoryCallback
@@ -34,6 +35,7 @@ _HOMES = {
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "estimate_dataset": "tensorboard_plugin_memest.estimation.host.model",
+    "estimate_function": "tensorboard_plugin_memest.estimation.function",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_dataset": "tensorboard_plugin_memest.api",
     "log_model": "tensorboard_plugin_memest.api",
@@ -52,6 +54,7 @@ __all__ = [
     "Verdict",
     "estimate",
     "estimate_dataset",
+    "estimate_function",
     "explain_oom",
     "log_dataset",
     "log_model",
@@ -68,10 +71,11 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
-        if error.name not in ("tensorflow", "keras"):
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("tensorflow", "keras"):
             raise
         raise ModuleNotFoundError(
-            f"memest.{name} needs TensorFlow >= 2.16 with Keras 3, and {error.name!r} is not installed. "
+            f"memest.{name} needs TensorFlow >= 2.16 with Keras 3, and {missing!r} is not installed. "
             "Run: pip install tensorflow",
             name=error.name,
         ) from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS, Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.graph import ARGUMENT, CALLS, CONDITIONALS, LOOPS, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.rules import source_of
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
@@ -20,7 +20,7 @@ UPDATE = "update"
 # Ops that put a tensor into a list: what a loop stores there is for the backward pass, or is the loop's own output.
 _STORING = {"TensorListPushBack", "TensorListSetItem"}
 
-_FEEDS = {"IteratorGetNext", "IteratorGetNextAsOptional", "OptionalGetValue", "Placeholder", "_Arg"}
+_FEEDS = {"IteratorGetNext", "IteratorGetNextAsOptional", "OptionalGetValue", "Placeholder", ARGUMENT}
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,13 @@ class Attribution:
             for position, (source, output) in enumerate(node.inputs):
                 self._readers[source].append((output, index, position))
         self._owner_of = self._find_owners(owners)
+        self._sum_of = {
+            added: index
+            for index, node in enumerate(graph.nodes)
+            if node.op == "DestroyTemporaryVariable"
+            for added in node.control_inputs
+            if graph.nodes[added].op == "AssignAdd"
+        }
         self._order = list(_topological(graph))
         self.parts = self._find_parts()
         self.called = {
@@ -106,6 +113,11 @@ class Attribution:
                 continue
             # A constant is there for whoever reads it.
             readers = {found[reader] for _, reader, _ in self._readers[index]} if node.op == "Const" else set()
+            if not readers and GRADIENT_SCOPE in node.name:
+                # A gradient whose name tells nothing reads what its forward op made.
+                readers = {
+                    found[source] for source, _ in node.inputs if GRADIENT_SCOPE not in self.graph.nodes[source].name
+                } - {Owner(STEP)}
             if len(readers) == 1:
                 found[index] = Owner(next(iter(readers)).layer)
             elif self._inside:
@@ -127,6 +139,12 @@ class Attribution:
                 (self._inside or owner.layer == STEP) and any(parts[source] == BACKWARD for source, _ in node.inputs)
             ):
                 parts[index] = BACKWARD
+        # Sums of many gradients that Grappler made a variable: what leads to it is a gradient as much as its parts.
+        for added, total in self._sum_of.items():
+            if parts[added] == BACKWARD:
+                start, _ = self.graph.nodes[total].inputs[0]
+                for index in (total, start, *(source for source, _ in self.graph.nodes[start].inputs)):
+                    parts[index] = BACKWARD
         return parts
 
     def _assigned_weight(self, node: Node) -> Variable | None:
@@ -151,6 +169,8 @@ class Attribution:
             if own is not None and own.weight is not None and self.parts[index] == UPDATE:
                 # An op that only assigns has no output to be told apart by.
                 found[index] = [{weights.get(own.weight, own)}] * max(1, len(node.outputs))
+            elif index in self._sum_of:
+                found[index] = [found[self._sum_of[index]][0]]
             elif self.parts[index] != FORWARD or index in arguments:
                 for output, reader, position in self._readers[index]:
                     found[index][output] |= self._wanted_by(reader, position, node.outputs[output], found)
@@ -212,6 +232,7 @@ class Attribution:
             name, variable = f"{self._inside.name}/{name}", self._inside.weight
         if node.op == "Const":
             category, role = Category.CONSTANTS, "constant"
+            layer = weight.layer if weight else layer
         elif index in self.graph.held:
             category, role = Category.CONSTANTS, "tensor kept by the layer"
         elif node.op in _FEEDS and not self._inside:

@@ -155,7 +155,7 @@ def _derived(steps: Sequence[TracedStep], fit: _Fit) -> TracedStep:
         _fill_field(target, functions, "signature", fit)
         _fill_field(target, functions, "attr", fit)
         _fill_field(target, functions, "arg_attr", fit)
-    return TracedStep(made, first.captured, first.fetched, first.kept)
+    return TracedStep(made, first.captured, first.fetched, first.kept, first.fed)
 
 
 def _require_same(what: str, found: Sequence[Any]) -> None:

@@ -74,10 +74,14 @@ class Program:
         return _plan(self.graph)
 
     def constant_events(self) -> list[Event]:
-        """The constants of this graph and of all functions it calls come to life, once; so does what layers hold."""
+        """What outlives a step comes to life, once: constants, of called functions too, what layers hold, what is fed.
+
+        A fed batch is replaced by the next one, but in a loop there always is one.
+        """
+        outside = self.graph.held | self.graph.fed
         events = []
         for index, node in enumerate(self.graph.nodes):
-            if (node.op == "Const" or index in self.graph.held) and node.outputs[0].bytes:
+            if (node.op == "Const" or index in outside) and node.outputs[0].bytes:
                 self.constants[index] = Buffer(node.outputs[0].bytes, references=1, is_resident=True)
                 events.append(Event(ALLOCATE, self.constants[index], node.name, self.tags[index][0]))
         for programs in self.called.values():

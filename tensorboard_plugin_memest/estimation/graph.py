@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,10 @@ from tensorboard_plugin_memest.estimation.variables import Variable, size_in_byt
 CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
 LOOPS = {"While", "StatelessWhile"}
 CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+
+# Stands for a tensor that a step is given: an op that has a shape, but neither inputs nor a value. A placeholder would
+# do, but Grappler takes the shape of what is fed for unknown.
+ARGUMENT = "InfeedDequeue"
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class StepGraph:
         fetches: (node, output) of what the step returns.
         unknown: names of nodes with an output of unknown size.
         held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
+        fed: nodes that stand for what the caller of the step passes, and holds until it has run.
         assumed: names of nodes whose first dimension was not known and was taken for the batch.
         arguments: in a function's graph, the nodes that stand for its arguments, in order.
         library: definitions of the functions that nodes call.
@@ -72,6 +77,7 @@ class StepGraph:
     fetches: list[tuple[int, int]]
     unknown: list[str]
     held: set[int] = field(default_factory=set)
+    fed: set[int] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
@@ -102,16 +108,18 @@ class TracedStep:
         captured: name of a placeholder for a captured tensor that is no variable, to the tensor's shape.
         fetched: names of the tensors that it returns.
         kept: names of the ops that have to run.
+        fed: names of placeholders for tensors that the caller passes, and holds until the step has run.
     """
 
     definition: graph_pb2.GraphDef
     captured: Mapping[str, tensor_shape_pb2.TensorShapeProto]
     fetched: Sequence[str]
     kept: Sequence[str]
+    fed: Collection[str] = ()
 
 
-def traced_step(graph: tf_func_graph.FuncGraph) -> TracedStep:
-    """`graph` as it can be kept."""
+def traced_step(graph: tf_func_graph.FuncGraph, fed: Collection[str] = ()) -> TracedStep:
+    """`graph`, whose placeholders `fed` stand for what the caller passes, as it can be kept."""
     fetched = [output.name for output in graph.outputs]
     return TracedStep(
         definition=graph.as_graph_def(add_shapes=True),
@@ -122,6 +130,7 @@ def traced_step(graph: tf_func_graph.FuncGraph) -> TracedStep:
         },
         fetched=fetched,
         kept=sorted({_tensor_name(name) for name in fetched} | {op.name for op in graph.control_outputs}),
+        fed=fed,
     )
 
 
@@ -145,8 +154,8 @@ def optimized_graph(
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
         if node.name in handles:
             _make_handle(node, handles[node.name])
-        elif node.name in step.captured and node.op == "Placeholder":
-            node.attr["shape"].shape.CopyFrom(step.captured[node.name])
+        elif node.op == "Placeholder" and (node.name in step.captured or node.name in step.fed):
+            _make_argument(node, step.captured.get(node.name))
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
     traced = _traced_shapes(definition.node)
     for function in definition.library.function:
@@ -158,8 +167,10 @@ def optimized_graph(
     rewriting = config.graph_options.rewrite_options
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     rewriting.min_graph_nodes = -1
-    # It splits sums where it thinks that this machine is too small for the step, which is not for it to decide here.
-    rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    if device != "CPU" or not _has_long_sums(definition):
+        # It splits sums of three tensors or more where it thinks that the device is too small for the step: as it does
+        # in the run on a CPU, whose memory it takes for 256 MiB; what it knows of a GPU here says nothing.
+        rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
     if not tf.config.list_physical_devices("GPU"):
         # It changes nothing then, but works out every shape before it finds that out.
         rewriting.layout_optimizer = rewriter_config_pb2.RewriterConfig.OFF
@@ -169,6 +180,7 @@ def optimized_graph(
     nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
     read = _read(optimized, nodes, handles, step.fetched, traced, batch_size)
     read.held = {index for index, node in enumerate(read.nodes) if node.name in step.captured}
+    read.fed = {index for index, node in enumerate(read.nodes) if node.name in step.fed}
     return read
 
 
@@ -183,6 +195,23 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["dtype"].type = tf.as_dtype(variable.dtype).as_datatype_enum
     node.attr["shape"].shape.CopyFrom(tf.TensorShape(variable.shape).as_proto())
     node.attr["shared_name"].s = node.name.encode()
+
+
+def _make_argument(node: node_def_pb2.NodeDef, shape: tensor_shape_pb2.TensorShapeProto | None) -> None:
+    """Makes a placeholder a source whose shape Grappler believes, as it does that of a function's argument in a run."""
+    dtype, known = node.attr["dtype"].type, node.attr["shape"].shape if shape is None else shape
+    made = node_def_pb2.NodeDef(name=node.name, op=ARGUMENT, device=node.device)
+    made.attr["dtype"].type = dtype
+    made.attr["shape"].shape.CopyFrom(known)
+    node.CopyFrom(made)
+
+
+def _has_long_sums(definition: graph_pb2.GraphDef) -> bool:
+    """Whether something adds up three tensors or more, by one op or by several that Grappler makes one of."""
+    added = {node.name for node in definition.node if node.op in ("Add", "AddV2", "AddN")}
+    return any(node.attr["N"].i > 2 for node in definition.node if node.op == "AddN") or any(
+        _tensor_name(name) in added for node in definition.node if node.name in added for name in node.input
+    )
 
 
 def _see_through(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
@@ -368,9 +397,11 @@ def _lacks_batch(shape: tf.TensorShape) -> bool:
 
 
 def _output(dtype: tf.DType, shape: tf.TensorShape) -> Output:
+    # A reference to a variable of the old kind is the variable's own tensor.
+    dtype = dtype.base_dtype
     if not shape.is_fully_defined():
         return Output(None, dtype.name, 0)
-    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype.base_dtype))
+    return Output(tuple(shape), dtype.name, size_in_bytes(shape, dtype))
 
 
 def constant_value(node: Node) -> np.ndarray | None:

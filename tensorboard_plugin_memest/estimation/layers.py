@@ -1,4 +1,4 @@
-"""The layers of a model: their paths, and what each of them is."""
+"""The layers of a model or of several: their paths, and what each of them is."""
 
 from __future__ import annotations
 
@@ -7,64 +7,101 @@ from collections import Counter
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tensorboard_plugin_memest.memory.estimate import LayerInfo
 
 
 class LayerPaths:
-    """Paths of a model's layers as people say them: `dense`, or `encoder/dense` for a layer inside a layer.
+    """Paths of layers as people say them: `dense`, or `encoder/dense` for a layer inside a layer.
 
-    What belongs to the model itself and to none of its layers has the model's own name as its path.
+    Of a single model the paths begin below it, and what belongs to the model itself and to none of its layers has the
+    model's own name as its path. Of several, each path begins with a model's name. A `tf.Module` counts as a layer, and
+    the attribute that holds it inside another is its name.
     """
 
-    def __init__(self, model: keras.Model) -> None:
-        self.model = model
-        self._paths: dict[int, str] = {id(model): model.name}
-        self.layers: list[tuple[str, keras.layers.Layer]] = []
+    def __init__(self, *roots: keras.layers.Layer | tf.Module) -> None:
+        self.roots = roots
+        self.layers: list[tuple[str, Any]] = []
+        self._paths: dict[int, str] = {}
         self._taken: Counter[str] = Counter()
-        self._walk(model, "")
+        alone = len(roots) == 1
+        for root in roots:
+            path = root.name if alone else self._unique(root.name)
+            self._paths[id(root)] = path
+            if not alone:
+                self.layers.append((path, root))
+            self._walk(root, "" if alone else f"{path}/")
+        # The only model comes last: it is no part of itself.
+        self._last = [(root.name, root) for root in roots if alone]
         self._variable_owners = {
-            id(variable): (path, variable.name)
-            for path, layer in [*self.layers, (model.name, model)]
-            for variable in _own_variables(layer)
+            id(variable): (path, name)
+            for path, layer in [*self.layers, *self._last]
+            for name, variable in _own_variables(layer)
         }
 
     def path_of(self, thing: object) -> str | None:
-        """The path of a layer of this model; None for anything else."""
+        """The path of a layer; None for anything else."""
         return self._paths.get(id(thing))
 
     def owner_of(self, variable: Any) -> tuple[str, str] | None:
-        """(layer path, the variable's own name) of a weight of this model; None for another variable."""
+        """(layer path, the variable's own name) of a weight of these layers; None for another variable."""
         return self._variable_owners.get(id(variable))
 
     def infos(self, batch_size: int) -> tuple[LayerInfo, ...]:
-        """What each layer is, in the model's order; layers that only contain others and hold nothing are left out."""
+        """What each layer is, in the model's order; a single model itself only if it holds weights of its own."""
         infos = [_info(path, layer, batch_size) for path, layer in self.layers]
-        own = _info(self.model.name, self.model, batch_size)
-        return tuple([*infos, own] if own.parameters else infos)
+        own = [_info(path, layer, batch_size) for path, layer in self._last]
+        return (*infos, *(info for info in own if info.parameters))
 
-    def _walk(self, parent: keras.layers.Layer, prefix: str) -> None:
-        for layer in parent._layers:
+    def _walk(self, parent: Any, prefix: str) -> None:
+        for name, layer in _children(parent):
             if id(layer) in self._paths:
                 continue
-            path = f"{prefix}{layer.name}"
-            self._taken[path] += 1
-            if self._taken[path] > 1:
-                # Subclassed models may give two layers one name; a path has to name one.
-                path = f"{path}#{self._taken[path]}"
+            path = self._unique(f"{prefix}{name}")
             self._paths[id(layer)] = path
             self.layers.append((path, layer))
             self._walk(layer, f"{path}/")
 
+    def _unique(self, path: str) -> str:
+        # Subclassed models may give two layers one name; a path has to name one.
+        self._taken[path] += 1
+        return path if self._taken[path] == 1 else f"{path}#{self._taken[path]}"
 
-def _own_variables(layer: keras.layers.Layer) -> list[Any]:
+
+def outermost_layers(things: list[Any]) -> list[keras.layers.Layer | tf.Module]:
+    """Those of `things` that are layers or modules, and part of no other layer or module among them."""
+    found = [thing for thing in things if isinstance(thing, (keras.layers.Layer, tf.Module))]
+    inner = {id(part) for thing in found for _, part in _children(thing)}
+    # What a sequential model runs as is the same model once more.
+    inner |= {id(getattr(thing, "_functional", None)) for thing in found}
+    return [thing for thing in found if id(thing) not in inner]
+
+
+def _children(parent: keras.layers.Layer | tf.Module) -> list[tuple[str, Any]]:
+    if isinstance(parent, tf.Module):
+        return _held(parent, (keras.layers.Layer, tf.Module))
+    return [(layer.name, layer) for layer in parent._layers]
+
+
+def _own_variables(layer: keras.layers.Layer | tf.Module) -> list[tuple[str, Any]]:
+    if isinstance(layer, tf.Module):
+        return _held(layer, tf.Variable)
     own = [*layer._trainable_variables, *layer._non_trainable_variables]
-    for generator in getattr(layer, "_seed_generators", []):
-        own.append(generator.state)
-    return own
+    own += [generator.state for generator in getattr(layer, "_seed_generators", [])]
+    return [(variable.name, variable) for variable in own]
 
 
-def _info(path: str, layer: keras.layers.Layer, batch_size: int) -> LayerInfo:
+def _held(module: tf.Module, kind: Any) -> list[tuple[str, Any]]:
+    """What a module's attributes hold of a kind, itself or in containers, and the attribute's name for it."""
+    found = module._flatten(recursive=False, predicate=lambda thing: isinstance(thing, kind), with_path=True)
+    return [("/".join(map(str, path)), thing) for path, thing in found]
+
+
+def _info(path: str, layer: Any, batch_size: int) -> LayerInfo:
+    if isinstance(layer, tf.Module):
+        parameters = sum(math.prod(variable.shape) for _, variable in _own_variables(layer))
+        return LayerInfo(path, type(layer).__name__, None, parameters)
     return LayerInfo(
         path=path,
         class_name=type(layer).__name__,

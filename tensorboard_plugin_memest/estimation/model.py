@@ -176,10 +176,17 @@ class Origin:
 
     def _assemble(self, training: Training) -> Estimate:
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
-            return replace(_assemble(training, self.device, self.compile_timeout), origin=self)
+            return replace(assemble(training, self.device, self.compile_timeout), origin=self)
 
 
-def _assemble(training: Training, device: Device, compile_timeout: float) -> Estimate:
+def assemble(training: Training, device: Device, compile_timeout: float) -> Estimate:
+    """The estimate of a training that was traced.
+
+    Args:
+        training: the training.
+        device: what it runs on.
+        compile_timeout: seconds that XLA may take to compile its step.
+    """
     mode = training.mode
     if mode.name == XLA:
         phases, resident, notes = phases_with_xla(training, device, compile_timeout)

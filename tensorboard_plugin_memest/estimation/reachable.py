@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
@@ -31,31 +31,40 @@ _OPAQUE_TYPES = (
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
-def reachable(roots: Iterable[Any]) -> list[Any]:
+def reachable(roots: Iterable[Any], beyond: Callable[[Any], Iterable[Any] | None] = lambda thing: None) -> list[Any]:
     """`roots` and all that their attributes and containers lead to, each once, in the order of attributes.
 
     Containers are among them. Tensors, arrays, functions, classes and what belongs to TensorFlow or Python itself are
     left out.
+
+    Args:
+        roots: where to begin.
+        beyond: what else a thing leads to. None for no more than usual; anything else takes a thing in that would be
+            left out.
     """
     found: list[Any] = []
     seen: set[int] = set()
     waiting = list(roots)[::-1]
     while waiting:
         thing = waiting.pop()
-        if id(thing) in seen or is_opaque(thing):
+        if id(thing) in seen:
+            continue
+        opaque, more = is_opaque(thing), beyond(thing)
+        if opaque and more is None:
             continue
         seen.add(id(thing))
         found.append(thing)
-        waiting.extend(list(_parts(thing))[::-1])
+        parts = [*([] if opaque else _parts(thing)), *(more or ())]
+        waiting.extend(parts[::-1])
     return found
 
 
-def optimizers_of(model: keras.Model) -> list[Any]:
-    """The optimizers that `model` holds, however deep; those inside another optimizer are left out.
+def optimizers_of(roots: Iterable[Any]) -> list[Any]:
+    """The optimizers that `roots` hold, however deep; those inside another optimizer are left out.
 
     Models with an own `train_step` may have several, as may models made of compiled models.
     """
-    found = [thing for thing in reachable([model]) if isinstance(thing, keras.optimizers.Optimizer)]
+    found = [thing for thing in reachable(roots) if isinstance(thing, keras.optimizers.Optimizer)]
     inner = {id(part) for optimizer in found for part in inner_optimizers(optimizer)}
     return [optimizer for optimizer in found if id(optimizer) not in inner]
 
@@ -78,8 +87,13 @@ def is_opaque(thing: Any) -> bool:
         return True
     if isinstance(thing, _CONTAINERS):
         return False
-    package = type(thing).__module__.partition(".")[0]
-    return package in _OPAQUE_PACKAGES or package in sys.stdlib_module_names or not hasattr(thing, "__dict__")
+    return is_library(type(thing).__module__) or not hasattr(thing, "__dict__")
+
+
+def is_library(module: str) -> bool:
+    """Whether a module of that name is part of Python, TensorFlow or another package without state of a model."""
+    package = module.partition(".")[0]
+    return package in _OPAQUE_PACKAGES or package in sys.stdlib_module_names
 
 
 def is_wrapper(thing: Any) -> bool:

@@ -22,6 +22,11 @@ _ALIASES = {
     "EnsureShape",
     "PlaceholderWithDefault",
     "Bitcast",
+    # Grappler makes a sum of several gradients one variable that lives within the step, and adds to it in place.
+    "Assign",
+    "AssignAdd",
+    "AssignSub",
+    "DestroyTemporaryVariable",
 }
 
 # The output is the input itself where the op has nothing to do: same element count and type.

@@ -1,10 +1,11 @@
-"""A model's training step as a graph, traced with nothing allocated."""
+"""A training step as a graph, traced with nothing allocated."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import op_callbacks
 from tensorflow.python.ops import resource_variable_ops
 
-from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.layers import LayerPaths, outermost_layers
 from tensorboard_plugin_memest.estimation.reachable import reachable
 from tensorboard_plugin_memest.estimation.repeated import RepeatingGraph
 from tensorboard_plugin_memest.estimation.subject import Batch
@@ -29,7 +30,7 @@ _WORDS = {"train_step": "training", "test_step": "evaluation", "predict_step": "
 
 
 class UntraceableError(RuntimeError):
-    """The model's training step cannot be traced for the batch; the cause is attached."""
+    """The training step cannot be traced for the batch; the cause is attached."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,9 @@ class Owners:
             scope = candidate
             while scope:
                 scope = scope.rpartition("/")[0]
-                found = self.by_scope.get(scope)
-                if found is not None:
+                # The scope's last part is the forward op itself.
+                found = self.by_scope.get(scope) or self.by_op.get(scope)
+                if found is not None and found.layer != STEP and not found.is_update:
                     return found
         return Owner(STEP)
 
@@ -111,8 +113,16 @@ def _without_callers(name: str) -> Iterator[str]:
 class _ObservedGraph(RepeatingGraph):
     """A FuncGraph that notes for each op what was being called when it was made, outermost first."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, things: Sequence[Any]) -> None:
+        """An empty graph.
+
+        Args:
+            name: its name.
+            things: what is going to be called: layers, metrics, modules, and what holds such.
+        """
         super().__init__(name)
+        self._things = things
+        self._has_modules = any(isinstance(thing, tf.Module) for thing in things)
         self._made: list[tuple[str, bool, tuple[Any, ...]]] = []  # name, whether in a called function, callers
         self._last: tuple[Any, ...] = ()
         self._measuring: list[Any] = []  # metrics that are at work
@@ -137,12 +147,12 @@ class _ObservedGraph(RepeatingGraph):
             op_callbacks.remove_op_callback(note)
 
     @contextlib.contextmanager
-    def metrics_observed(self, model: keras.Model) -> Iterator[None]:
-        """Inside, what the model's metrics do is noted as theirs: they open no name scope of their own.
+    def metrics_observed(self) -> Iterator[None]:
+        """Inside, what metrics do is noted as theirs: they open no name scope of their own.
 
-        The attributes that this takes are left to whoever puts the model back as it was.
+        The attributes that this takes are left to whoever puts the metrics back as they were.
         """
-        for metric in [thing for thing in reachable([model]) if isinstance(thing, keras.metrics.Metric)]:
+        for metric in [thing for thing in reachable(self._things) if isinstance(thing, keras.metrics.Metric)]:
             for method in ("update_state", "result"):
                 vars(metric)[method] = self._noted(metric, getattr(metric, method))
         yield
@@ -162,6 +172,8 @@ class _ObservedGraph(RepeatingGraph):
         stack = global_state.get_global_attribute("name_scope_stack") or []
         # A scope without a caller says by its name what it is: losses open such scopes.
         callers = (*(entry.name if entry.caller is None else entry.caller for entry in stack), *self._measuring)
+        if self._has_modules:
+            callers = (*_modules_at_work(), *callers)
         # Most ops have the callers of the one before: one tuple for all of them.
         if len(callers) != len(self._last) or any(new is not old for new, old in zip(callers, self._last, strict=True)):
             self._last = callers
@@ -170,10 +182,24 @@ class _ObservedGraph(RepeatingGraph):
     def owners(self, paths: LayerPaths) -> Owners:
         """Who made which op, in the names of `paths`."""
         owners = Owners()
-        losses = {thing.name for thing in reachable([paths.model]) if isinstance(thing, keras.losses.Loss)}
+        losses = {thing.name for thing in reachable(self._things) if isinstance(thing, keras.losses.Loss)}
         for name, called, callers in self._made:
             owners.record(name, _owner(callers, paths, losses), called=called)
         return owners
+
+
+def _modules_at_work() -> list[tf.Module]:
+    """The modules whose methods are being run, outermost first: unlike layers, they need not open a name scope."""
+    found = []
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_argcount and code.co_varnames[0] == "self":
+            caller = frame.f_locals["self"]
+            if isinstance(caller, tf.Module):
+                found.append(caller)
+        frame = frame.f_back  # type: ignore[assignment]
+    return found[::-1]
 
 
 def _owner(callers: Sequence[Any], paths: LayerPaths, losses: set[str]) -> Owner:
@@ -192,13 +218,14 @@ def _owner(callers: Sequence[Any], paths: LayerPaths, losses: set[str]) -> Owner
 
 @dataclass(frozen=True)
 class Trace:
-    """The training step of one model for one batch.
+    """A training step for one batch.
 
     Attributes:
         graph: the traced function's graph.
-        layers: the model's layers, those included that were made while it was traced.
+        layers: the layers, those included that were made while it was traced.
         variables: every variable that the run keeps.
         handles: name of the graph's placeholder for a variable, to the variable.
+        fed: names of the graph's placeholders for tensors that the caller of the step passes, and holds meanwhile.
         owners: who made which op.
         assumptions: what tracing had to assume.
     """
@@ -207,6 +234,7 @@ class Trace:
     layers: LayerPaths
     variables: Variables
     handles: dict[str, Variable]
+    fed: set[str]
     owners: Owners
     assumptions: list[str]
 
@@ -234,27 +262,15 @@ def trace_step(
     Raises:
         UntraceableError: the step cannot be traced.
     """
-    graph = _ObservedGraph(method)
-    for scope in taken:
-        graph.unique_name(scope)
     data = batch.data
 
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def step_on_iterator(iterator: Any) -> Any:
         fed = next(iterator)
-        optimizers = [thing for thing in reachable([model]) if isinstance(thing, keras.optimizers.Optimizer)]
-        with (
-            graph.functions_observed(),
-            graph.metrics_observed(model),
-            graph.updates_repeated(optimizers),
-            OptionalXlaContext(for_xla),
-        ):
+        with OptionalXlaContext(for_xla):
             return getattr(model, method)(fed)
 
     try:
-        tf_func_graph.func_graph_from_py_func(
-            method, step_on_iterator, (), {}, signature=(tf.data.IteratorSpec(data),), func_graph=graph
-        )
+        return trace_function(method, step_on_iterator, [tf.data.IteratorSpec(data)], lambda: [model], taken)
     except Exception as error:
         what = _WORDS[method]
         raise UntraceableError(
@@ -263,10 +279,50 @@ def trace_step(
             "If that is not what it is fed, pass inputs= and targets= as tf.TensorSpecs in the structure of the "
             "data."
         ) from error
-    paths = LayerPaths(model)
-    variables = Variables(model, paths)
+
+
+def trace_function(
+    name: str,
+    function: Callable[..., Any],
+    signature: Iterable[Any],
+    find: Callable[[], list[Any]],
+    taken: Iterable[str] = (),
+) -> Trace:
+    """Traces `function` and finds out whose its ops and variables are.
+
+    Args:
+        name: a name for it.
+        function: takes tensors and the like; AutoGraph leaves it alone.
+        signature: specs of its arguments.
+        find: the layers, optimizers, metrics and variables that it uses; asked again once they are built.
+        taken: name scopes that something has opened before, so that the next one of that name gets a number.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    things = find()
+    optimizers = [thing for thing in reachable(things) if isinstance(thing, keras.optimizers.Optimizer)]
+    graph = _ObservedGraph(name, things)
+    for scope in taken:
+        graph.unique_name(scope)
+    fed: set[str] = set()
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def observed(*arguments: Any) -> Any:
+        fed.update(
+            tensor.op.name
+            for tensor in tf.nest.flatten(arguments, expand_composites=True)
+            if tensor.dtype not in (tf.resource, tf.variant)
+        )
+        with graph.functions_observed(), graph.metrics_observed(), graph.updates_repeated(optimizers):
+            return function(*arguments)
+
+    tf_func_graph.func_graph_from_py_func(name, observed, (), {}, signature=tuple(signature), func_graph=graph)
+    things = find()
+    paths = LayerPaths(*outermost_layers(things))
+    variables = Variables(things, paths)
     handles, assumptions = _captured(graph, variables)
-    return Trace(graph, paths, variables, handles, graph.owners(paths), assumptions)
+    return Trace(graph, paths, variables, handles, fed, graph.owners(paths), assumptions)
 
 
 def _captured(graph: _ObservedGraph, variables: Variables) -> tuple[dict[str, Variable], list[str]]:
@@ -281,6 +337,8 @@ def _captured(graph: _ObservedGraph, variables: Variables) -> tuple[dict[str, Va
         if found is None:
             data = resource_variable_ops.get_eager_safe_handle_data(external)
             if data is None or not data.is_set or len(data.shape_and_type) != 1:
+                if "data::IteratorResource" in str(external):
+                    continue  # It gives the batch; what its pipeline holds is the host's.
                 notes.append(
                     f"The resource {internal.op.name!r} is no variable (a lookup table or the like); its memory was "
                     "not counted."

@@ -261,10 +261,10 @@ def _training(
     x = input_specs(model, batch_size, given.inputs)
     y, assumed = targets_of(model, x, batch_size, given) if trains else (None, [])
     # The first trace opens their scopes once more than any later one, to create their variables.
-    building = [optimizer.name for optimizer in optimizers_of(model) if not optimizer.built]
+    building = [optimizer.name for optimizer in optimizers_of([model]) if not optimizer.built]
     method = "train_step" if trains else "predict_step"
     trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
-    births, others = _births(creations, trace)
+    births, others = births_of(creations, trace)
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
@@ -383,7 +383,7 @@ def _steps(
     return steps
 
 
-def _births(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
+def births_of(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
     """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
 
     Variables that belong to nothing that was traced count too, as long as somebody holds them.
@@ -406,7 +406,7 @@ def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:
     used = set(trace.handles.values())
     return tuple(
         type(optimizer).__name__
-        for optimizer in optimizers_of(model)
+        for optimizer in optimizers_of([model])
         if any(trace.variables.of_handle(variable.handle) in used for variable in optimizer.variables)
     )
 

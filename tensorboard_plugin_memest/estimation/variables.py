@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,22 +68,36 @@ def size_in_bytes(shape: Iterable[int], dtype: str | tf.DType) -> int:
 
 
 class Variables:
-    """All variables that a model's training keeps, found by handle."""
+    """All variables that a training keeps, found by handle."""
 
-    def __init__(self, model: keras.Model, paths: LayerPaths) -> None:
+    def __init__(self, things: Sequence[Any], paths: LayerPaths) -> None:
+        """The variables of `things` and what they hold: of layers, optimizers and metrics, and plain `tf.Variable`s.
+
+        Args:
+            things: layers, optimizers, metrics, modules, plain variables, or what holds such.
+            paths: names for the layers among them.
+        """
         self.all: list[Variable] = []
         self._by_handle: dict[int, Variable] = {}
         self._taken: Counter[str] = Counter()
         self._weights: dict[int, Variable] = {}  # by id of the Keras variable
         self._slugs: list[tuple[str, Variable]] = []
-        trainable = {id(variable) for variable in model.trainable_variables}
-        for variable in model.variables:
+        layers = [root for root in paths.roots if isinstance(root, keras.layers.Layer)]
+        trainable = {id(variable) for layer in layers for variable in layer.trainable_variables}
+        for variable in [variable for layer in layers for variable in layer.variables]:
             self._add_weight(variable, paths, id(variable) in trainable)
-        for optimizer in optimizers_of(model):
+        plain = [thing for thing in things if isinstance(thing, tf.Variable)]
+        for variable in [one for one in plain if one.trainable]:
+            self._add_plain(variable, paths)
+        for optimizer in optimizers_of(things):
             self._add_slots(optimizer)
-        metrics = [thing for thing in reachable([model]) if isinstance(thing, keras.metrics.Metric)]
-        for variable in [*model.metrics_variables, *(variable for metric in metrics for variable in metric.variables)]:
+        metrics = [thing for thing in reachable(things) if isinstance(thing, keras.metrics.Metric)]
+        measured = [variable for layer in layers for variable in getattr(layer, "metrics_variables", ())]
+        for variable in [*measured, *(variable for metric in metrics for variable in metric.variables)]:
             self._add(variable, variable.path, METRICS, Category.UNATTRIBUTED, "metric state", None)
+        for variable in plain:
+            # What is left is no layer's, optimizer's or metric's own.
+            self._add_plain(variable, paths)
 
     def of_handle(self, handle: Any) -> Variable | None:
         """The variable behind a resource tensor; None if it is none of the model's."""
@@ -107,6 +121,23 @@ class Variables:
         name = self._unique(name)
         added = self._add(variable, name, layer, Category.WEIGHTS, "weight", name, trainable)
         if added is not None:
+            self._weights[id(variable)] = added
+            self._slugs.append((_slug(variable), added))
+
+    def _add_plain(self, variable: Any, paths: LayerPaths) -> None:
+        handle = getattr(variable, "handle", None)
+        if handle is None or id(handle) in self._by_handle or not variable.shape.is_fully_defined():
+            return
+        layer, own_name = paths.owner_of(variable) or (STEP, variable.name.removesuffix(":0"))
+        name = self._unique(own_name if layer == STEP else f"{layer}/{own_name}")
+        category, role = (Category.WEIGHTS, "weight") if variable.trainable else (Category.UNATTRIBUTED, "variable")
+        shape, dtype = tuple(variable.shape), variable.dtype.base_dtype.name
+        weight = name if variable.trainable else None
+        size = size_in_bytes(shape, dtype)
+        added = Variable(name, layer, category, role, weight, shape, dtype, size, variable.trainable)
+        self.all.append(added)
+        self._by_handle[id(handle)] = added
+        if variable.trainable:
             self._weights[id(variable)] = added
             self._slugs.append((_slug(variable), added))
 
@@ -176,7 +207,8 @@ class Variables:
 
 
 def _slug(weight: Any) -> str:
-    return str(weight.path).replace("/", "_")
+    """What the names of a weight's slots begin with; a plain `tf.Variable` has a name and no path."""
+    return str(getattr(weight, "path", weight.name)).replace("/", "_").replace(":", "_")
 
 
 def _places(optimizer: Any) -> dict[int, tuple[str, Any]]:

@@ -17,6 +17,7 @@ HOMES = {
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "estimate_dataset": "tensorboard_plugin_memest.estimation.host.model",
+    "estimate_function": "tensorboard_plugin_memest.estimation.function",
     "explain_oom": "tensorboard_plugin_memest.measure.explain",
     "log_dataset": "tensorboard_plugin_memest.api",
     "log_model": "tensorboard_plugin_memest.api",
@@ -59,7 +60,8 @@ def test_importing_memest_imports_no_tensorflow_and_using_a_name_does():
 
 
 @pytest.mark.parametrize(
-    "name", ["MemoryCallback", "estimate", "estimate_dataset", "log_dataset", "log_model", "log_profile"]
+    "name",
+    ["MemoryCallback", "estimate", "estimate_dataset", "estimate_function", "log_dataset", "log_model", "log_profile"],
 )
 def test_without_tensorflow_it_says_what_to_install(name):
     told = answer_of(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.layers import LayerPaths, outermost_layers
 
 L = keras.layers
 
@@ -105,3 +106,47 @@ def test_parameters_are_a_layers_own_trained_or_not():
     assert parameters["Dense"] == 8 * 4 + 4
     assert parameters["BatchNormalization"] == 4 * 4
     assert parameters["Dropout"] == 0, "the state of its random numbers is no parameter"
+
+
+def test_of_several_models_each_path_begins_with_its_models_name():
+    one, other = (keras.Sequential([keras.Input((4,)), L.Dense(2, name="d")], name=name) for name in ("one", "other"))
+    found = LayerPaths(one, other)
+    assert [path for path, _ in found.layers if "input" not in path] == ["one", "one/d", "other", "other/d"]
+    assert found.path_of(other.layers[0]) == "other/d"
+    assert found.owner_of(other.layers[0].kernel) == ("other/d", "kernel")
+    parameters = {info.path: info.parameters for info in found.infos(8)}
+    assert (parameters["one"], parameters["one/d"]) == (0, 10)
+
+
+def test_models_of_one_name_and_layers_that_two_models_share_are_told_apart():
+    shared = L.Dense(2, name="shared")
+    one, other = (keras.Sequential([keras.Input((2,)), shared, L.Dense(1, name="d")], name="same") for _ in range(2))
+    found = LayerPaths(one, other)
+    assert [path for path, _ in found.layers if "input" not in path] == [
+        "same",
+        "same/shared",
+        "same/d",
+        "same#2",
+        "same#2/d",
+    ]
+
+
+def test_the_outermost_layers_are_in_no_other():
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(2)])
+    outer = keras.Sequential([keras.Input((4,)), inner])
+    holder = tf.Module()
+    holder.held = L.Dense(3)
+    alone = L.Dense(4)
+    things = [outer, inner, *inner.layers, outer._functional, holder, holder.held, alone, "text"]
+    assert outermost_layers(things) == [outer, holder, alone]
+
+
+def test_modules_and_their_variables_are_named_by_the_attributes_that_hold_them():
+    module = tf.Module(name="net")
+    module.parts = [tf.Module(), tf.Module()]
+    module.parts[1].kernel = tf.Variable(tf.zeros((3, 4)))
+    module.head = L.Dense(1)
+    found = LayerPaths(module)
+    assert [path for path, _ in found.layers] == ["head", "parts/0", "parts/1"]
+    assert found.owner_of(module.parts[1].kernel) == ("parts/1", "kernel")
+    assert [(info.path, info.class_name, info.parameters) for info in found.infos(1)][2] == ("parts/1", "Module", 12)

@@ -85,7 +85,7 @@ class Gan(keras.Model):
 
 def test_all_optimizers_of_a_model_are_found():
     model = Gan()
-    assert {id(one) for one in optimizers_of(model)} == {
+    assert {id(one) for one in optimizers_of([model])} == {
         id(model.first),
         id(model.others["second"][0]),
         id(model.part.optimizer),
@@ -96,10 +96,10 @@ def test_the_optimizer_inside_another_is_not_the_models():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     outer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
     model.compile(outer, "mse")
-    assert optimizers_of(model) == [outer]
+    assert optimizers_of([model]) == [outer]
     assert inner_optimizers(outer) == [outer.inner_optimizer]
     assert inner_optimizers(outer.inner_optimizer) == []
 
 
 def test_an_uncompiled_model_has_no_optimizers():
-    assert optimizers_of(keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])) == []
+    assert optimizers_of([keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])]) == []

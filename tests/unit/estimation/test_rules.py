@@ -25,6 +25,13 @@ def test_ops_that_only_rename_share_their_inputs_memory(op):
     assert source(op, output(2, 3), output(6)).alias_of == 0
 
 
+def test_a_sum_that_grappler_made_a_variable_of_the_step_is_one_tensor():
+    for op in ("Assign", "AssignAdd"):
+        assert source(op, output(2, 3), output(2, 3), output(2, 3)) == Source(alias_of=0)
+    assert source("DestroyTemporaryVariable", output(2, 3), output(2, 3)) == Source(alias_of=0)
+    assert source("TemporaryVariable", output(2, 3)) == OWN
+
+
 def test_identity_n_shares_input_by_input():
     assert source("IdentityN", output(5), output(4), output(5), number=1).alias_of == 1
 

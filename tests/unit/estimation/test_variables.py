@@ -15,7 +15,7 @@ L = keras.layers
 
 
 def variables(model: keras.Model) -> Variables:
-    return Variables(model, LayerPaths(model))
+    return Variables([model], LayerPaths(model))
 
 
 def by_name(model: keras.Model) -> dict[str, Variable]:

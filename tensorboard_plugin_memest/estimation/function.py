@@ -1,0 +1,100 @@
+"""A training step outside Keras to an Estimate, with nothing of it allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tensorflow.python.eager import context as tf_context
+
+from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
+from tensorboard_plugin_memest.estimation.device import Device, training_device
+from tensorboard_plugin_memest.estimation.garbage import without_full_collections
+from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.model import assemble
+from tensorboard_plugin_memest.estimation.plain_python import plain_python
+from tensorboard_plugin_memest.estimation.step_function import training_of_step
+from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_tensorflow
+from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.estimate import Estimate
+
+
+@plain_python
+def estimate_function(
+    step_function: Callable[..., Any],
+    *specs: Any,
+    batch_size: int | None = None,
+    jit_compile: bool | None = None,
+    device: str | None = None,
+    **named_specs: Any,
+) -> Estimate:
+    """Predicts the memory of a training loop's step, such as one with `tf.GradientTape`, without running it.
+
+    The function is traced as `tf.function` does it, so Python code in it runs once; it is optimized as TensorFlow
+    would, and played op by op through a replay of TensorFlow's allocator. What it uses is found in its closure, in
+    globals and in `self`: any number of models, optimizers, metrics, modules and plain variables. They are left as they
+    were; variables that its first call creates, such as an optimizer's slots, get no memory.
+
+    Args:
+        step_function: a `tf.function`; or a Python function, which is estimated as if it were one.
+        specs: its arguments: for a tensor a `tf.TensorSpec` (or a tensor or array of that shape) or a structure of
+            them, for an iterator or dataset that or its spec; anything else is passed on as it is. May be left away
+            where the function has an `input_signature`.
+        batch_size: what a first dimension of None is taken for. None takes it from the specs' first dimension.
+        jit_compile: False or None: step functions are estimated in graph mode.
+        device: `"CPU"` or `"GPU"`; None for the device this process would train on.
+        named_specs: its keyword arguments, likewise. An argument that is called like one of this function's own can be
+            given with `functools.partial`.
+
+    Returns:
+        An Estimate with the phases `first_step` and `step`; all its numbers are bytes. The arguments count as alive
+        during the whole step, since the loop holds them.
+
+    Raises:
+        TypeError: `step_function` is not callable.
+        ValueError: the arguments do not fit it, or a size is not known before the run; the text says what to pass.
+        RuntimeError: the function cannot be traced; the text and the cause say why.
+    """
+    require_tensorflow()
+    if not callable(step_function):
+        raise TypeError(
+            f"The first argument of estimate_function must be a tf.function or a Python function, not "
+            f"{step_function!r} of type {type(step_function).__name__}."
+        )
+    if jit_compile not in (None, False):
+        raise UsageError(
+            f"jit_compile={jit_compile!r}: step functions are estimated in graph mode only. Pass jit_compile=False or "
+            "leave it away; XLA usually needs less for the optimizer's update."
+        )
+    apart_from_the_device()
+    return _Origin(step_function, specs, named_specs, training_device(device)).estimate(batch_size)
+
+
+@dataclass
+class _Origin:
+    """What an estimate was made of: it gives the estimate for any other batch size."""
+
+    step_function: Callable[..., Any]
+    specs: tuple[Any, ...]
+    named_specs: dict[str, Any]
+    device: Device
+    batch_size: int = 0  # that of the first estimate
+
+    def estimate(self, batch_size: int | None, instead_of: int | None = None) -> Estimate:
+        # Whatever graph or function the caller is building, nothing goes into it.
+        with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
+            training = training_of_step(self.step_function, self.specs, self.named_specs, batch_size, instead_of)
+            training.discard()
+            self.batch_size = self.batch_size or training.batch_size
+            return replace(assemble(training, self.device, 0), origin=self)
+
+    def at_batch_size(self, batch_size: int) -> Estimate:
+        """The estimate for arguments whose first dimension is `batch_size`, where it was the batch size before.
+
+        Raises:
+            ValueError: the batch size is no positive integer.
+            RuntimeError: the step function works for its own batch size only.
+        """
+        return self.estimate(positive_batch_size(batch_size), self.batch_size)
