@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
@@ -21,6 +21,7 @@ from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, check_mode
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
+from tensorboard_plugin_memest.estimation.saving import checked_callbacks, checkpoint_phase, host_costs
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
@@ -45,6 +46,7 @@ def estimate(
     compile_timeout: float | None = None,
     validation_batch_size: int | None = None,
     predict_batch_size: int | None = None,
+    callbacks: Any = None,
 ) -> Estimate:
     """Predicts the memory of training a Keras model, without running or allocating anything of it.
 
@@ -71,6 +73,9 @@ def estimate(
             adds the phase `"evaluate"`. None leaves it out.
         predict_batch_size: examples a step of `predict`: adds the phase `"predict"`. None leaves it out. A model that
             is not compiled can be estimated for prediction alone.
+        callbacks: the Keras callbacks of `fit`. `ModelCheckpoint`, `BackupAndRestore` and
+            `TensorBoard(histogram_freq=)` add the phase `"checkpoint"`, with what they take of the host's memory
+            (`host_peak_bytes`); others change nothing.
 
     Returns:
         An Estimate; all its numbers are bytes.
@@ -84,6 +89,7 @@ def estimate(
     require_subject(model_or_build, "The first argument of estimate")
     check_mode(jit_compile, run_eagerly)
     timeout = checked_timeout(compile_timeout)
+    saving = checked_callbacks(callbacks)
     apart_from_the_device()
     chosen = training_device(device)
     given = Given(
@@ -98,7 +104,7 @@ def estimate(
         validation_batch_size=validation_batch_size,
         predict_batch_size=predict_batch_size,
     )
-    return Origin(model_or_build, given, chosen, timeout).estimate()
+    return Origin(model_or_build, given, chosen, timeout, saving).estimate()
 
 
 class Origin:
@@ -109,6 +115,7 @@ class Origin:
         given: what was passed beside it.
         device: the device it is for.
         compile_timeout: seconds that XLA may take to compile one step.
+        callbacks: what `fit` gets, for what they save.
     """
 
     def __init__(
@@ -117,11 +124,13 @@ class Origin:
         given: Given,
         device: Device,
         compile_timeout: float,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
         self.model_or_build = model_or_build
         self.given = given
         self.device = device
         self.compile_timeout = compile_timeout
+        self.callbacks = callbacks
         self._first: Training | None = None
         self._trained: dict[int, Training] = {}  # by the batch size that was asked for
         self._steps: dict[int, TracedStep] = {}
@@ -176,16 +185,22 @@ class Origin:
 
     def _assemble(self, training: Training) -> Estimate:
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
-            return replace(assemble(training, self.device, self.compile_timeout), origin=self)
+            return replace(assemble(training, self.device, self.compile_timeout, self.callbacks), origin=self)
 
 
-def assemble(training: Training, device: Device, compile_timeout: float) -> Estimate:
+def assemble(
+    training: Training,
+    device: Device,
+    compile_timeout: float,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> Estimate:
     """The estimate of a training that was traced.
 
     Args:
         training: the training.
         device: what it runs on.
         compile_timeout: seconds that XLA may take to compile its step.
+        callbacks: what `fit` gets.
     """
     mode = training.mode
     if mode.name == XLA:
@@ -196,6 +211,10 @@ def assemble(training: Training, device: Device, compile_timeout: float) -> Esti
         # The only step there is, is one of prediction.
         del phases["first_step"]
         phases["predict"] = replace(phases.pop("step"), name="predict")
+    costs = host_costs(callbacks, training.trace.variables.all)
+    if costs:
+        phases["checkpoint"] = checkpoint_phase(costs, training.trace.variables.all)
+        notes += [cost.what for cost in costs]
     if mode.name == EAGER:
         mode = Mode(GRAPH, (*mode.reasons, "This estimate is for graph mode; eager steps differ."))
     return Estimate(

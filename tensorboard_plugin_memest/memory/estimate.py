@@ -41,6 +41,7 @@ class Phase:
             included: the regions of a pool that grows, or as much of a preallocated one as tensors reached into. None
             when that was not estimated.
         owners: whose the tensors are that each op allocates, by the op's name; empty where that was not kept.
+        host_peak_bytes: what the phase takes of the host's memory besides, where that is known: saving weights does.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Phase:
     timeline: Timeline
     pool_bytes: int | None = None
     owners: Mapping[str, Whose] = field(default_factory=dict)
+    host_peak_bytes: int = 0
 
     @property
     def categories(self) -> dict[Category, int]:
@@ -70,6 +72,7 @@ class Phase:
             "live_at_peak": [item.to_dict() for item in self.live_at_peak],
             "timeline": self.timeline.to_dict(),
             "pool_bytes": self.pool_bytes,
+            "host_peak_bytes": self.host_peak_bytes,
             "owners": owners_to_list(self.owners),
         }
 
@@ -86,6 +89,7 @@ class Phase:
             live_at_peak=tuple(Item.from_dict(item) for item in data["live_at_peak"]),
             timeline=Timeline.from_dict(data["timeline"]),
             pool_bytes=data.get("pool_bytes"),
+            host_peak_bytes=data.get("host_peak_bytes", 0),
             owners=owners_from_list(data.get("owners", ())),
         )
 

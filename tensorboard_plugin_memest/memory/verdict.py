@@ -17,6 +17,7 @@ _WORDS = {
     "step": "a step",
     "evaluate": "evaluating",
     "predict": "predicting",
+    "checkpoint": "saving",
 }
 
 

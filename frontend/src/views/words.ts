@@ -5,6 +5,7 @@ const PHASES: Record<string, string> = {
   step: "Step",
   evaluate: "Evaluate",
   predict: "Predict",
+  checkpoint: "Checkpoint",
 };
 const MODES: Record<string, string> = { graph: "graph mode", xla: "XLA", eager: "eager mode" };
 const POOLS: Record<string, string> = { growth: "pool grows on demand", preallocated: "pool preallocated" };
