@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.step_function import training_of_step
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
@@ -98,3 +99,15 @@ class _Origin:
             RuntimeError: the step function works for its own batch size only.
         """
         return self.estimate(positive_batch_size(batch_size), self.batch_size)
+
+    def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
+        """Refused: what a function makes its model and optimizer of cannot be changed from outside.
+
+        Raises:
+            ValueError: always; the text says what can be asked instead.
+        """
+        raise UsageError(
+            f"advice() makes a model again with changes, and what the step function {self.step_function!r} trains "
+            "cannot be made again. Ask at_batch_size(n) or max_batch_size(limit), or memest.estimate(model, ...) for a model "
+            "that it trains, and that for advice()."
+        )

@@ -27,6 +27,7 @@ from tensorboard_plugin_memest.estimation.tf_functions import untouched_function
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
 from tensorboard_plugin_memest.estimation.xla.compilation import checked_timeout
 from tensorboard_plugin_memest.estimation.xla.estimate import phases_with_xla
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Subject
 
@@ -165,6 +166,13 @@ class Origin:
                 made = self._assemble(base.resized(wanted, found[1]))
             self._made[wanted] = made
         return self._made[wanted]
+
+    def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
+        """What to change so that the training fits into `limit_bytes`; every change is estimated."""
+        # Advice is made of estimates, so it imports this module.
+        from tensorboard_plugin_memest.advise.advice import advice_for
+
+        return advice_for(estimate, limit_bytes, self.model_or_build, self.given, self.compile_timeout)
 
     def _train(self, batch_size: int | None) -> Training:
         given = replace(self.given, batch_size=batch_size, one_size=self._first is not None)

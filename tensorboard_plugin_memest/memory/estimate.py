@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -205,6 +206,9 @@ class Origin(Protocol):
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The same training for another batch size."""
 
+    def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
+        """What to change so that the training, whose estimate is given, fits into a limit."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -335,6 +339,24 @@ class Estimate:
             self.subject.batch_size,
             limit_bytes,
         )
+
+    def advice(self, limit: int | str | None = None) -> Advice:
+        """What to change so that the training fits into `limit`, or needs less.
+
+        Every change is made to the model, without memory, and estimated: an advice takes as long as some ten to twenty
+        estimates. What does not help is listed too, with the reason.
+
+        Args:
+            limit: as for `fits`.
+
+        Returns:
+            An Advice: changes with their peaks, costs and code, and the fewest that make it fit. `print` it.
+
+        Raises:
+            ValueError: as for `fits`, or the estimate does not know what it was made of (it was read from JSON).
+        """
+        limit_bytes = self._resolved(limit, "advice").bytes
+        return self._known_origin("advice").advice(self, limit_bytes)
 
     def _known_origin(self, asked: str) -> Origin:
         if self.origin is None:

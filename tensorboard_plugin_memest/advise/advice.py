@@ -1,0 +1,176 @@
+"""Advice for one training and one limit: every lever is pulled, the result estimated, ranked and explained."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import keras
+
+from tensorboard_plugin_memest.advise.blueprint import Blueprint
+from tensorboard_plugin_memest.advise.levers import Proposal, proposals, smaller_batch, why_not
+from tensorboard_plugin_memest.advise.workshop import Workshop
+from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
+from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.units import format_bytes
+
+# What saves less of the peak than this does not help.
+WORTH_TELLING = 0.02
+# Sets of changes that are tried: what saves most goes first, and each costs an estimate.
+MOST_SETS = 8
+LARGEST_SET = 3
+
+
+def advice_for(
+    estimate: Estimate,
+    limit_bytes: int,
+    subject: keras.Model | Callable[[], keras.Model],
+    given: Given,
+    compile_timeout: float,
+) -> Advice:
+    """Advice for the training that `estimate` is of.
+
+    Args:
+        estimate: the training as it is.
+        limit_bytes: what it should fit into.
+        subject: what it was made of.
+        given: what was passed beside that.
+        compile_timeout: seconds that XLA may take for each of its estimates.
+    """
+    workshop = Workshop(subject, given, estimate, compile_timeout)
+    notes: list[str] = []
+    blueprint: Blueprint | None = None
+    try:
+        blueprint = workshop.blueprint()
+    except Exception as error:
+        notes.append(
+            f"Only few changes were tried, for the model cannot be looked at without memory ({_in_words(error)})."
+        )
+    tried: list[tuple[Proposal, Estimate]] = []
+    for proposal in proposals(blueprint or Blueprint((), 0, False, None, "float32"), estimate):
+        try:
+            tried.append((proposal, workshop.tried(proposal.change)))
+        except Exception as error:
+            notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
+    largest, curve = _batches(estimate, limit_bytes, notes)
+    size = estimate.subject.batch_size
+    if largest is not None and 0 < largest < size:
+        tried.append((smaller_batch("largest_batch", largest, size), estimate.at_batch_size(largest)))
+    levers = [_lever(proposal, after, estimate, limit_bytes) for proposal, after in tried]
+    helpful = [lever for lever in levers if lever.reason is None]
+    helpful.sort(key=lambda lever: (not lever.fits, lever.peak_bytes))
+    return Advice(
+        limit_bytes=limit_bytes,
+        peak_bytes=estimate.peak_bytes,
+        needs_bytes=_needs(estimate),
+        fits=bool(estimate.fits(limit_bytes)),
+        levers=tuple(helpful),
+        useless=(*(lever for lever in levers if lever.reason is not None), _replicas(estimate, limit_bytes)),
+        combination=_combination(workshop, estimate, limit_bytes, tried, helpful),
+        batch_curve=curve,
+        max_batch_size=largest,
+        notes=tuple(notes),
+    )
+
+
+def _lever(proposal: Proposal, after: Estimate, before: Estimate, limit_bytes: int) -> Lever:
+    saved = before.peak_bytes - after.peak_bytes
+    was, now = before.peak_phase.categories, after.peak_phase.categories
+    by_category = {one: was.get(one, 0) - now.get(one, 0) for one in Category}
+    helps = saved >= WORTH_TELLING * before.peak_bytes or _needs(after) < (1 - WORTH_TELLING) * _needs(before)
+    return Lever(
+        name=proposal.name,
+        title=proposal.title,
+        peak_bytes=after.peak_bytes,
+        needs_bytes=_needs(after),
+        saving_bytes=saved,
+        saving_by_category={one: number for one, number in by_category.items() if number},
+        fits=bool(after.fits(limit_bytes)),
+        cost=proposal.cost,
+        code=proposal.code,
+        reason=None if helps else why_not(proposal, before, after),
+    )
+
+
+def _needs(estimate: Estimate) -> int:
+    return max(phase.peak_range[1] for phase in estimate.phases.values())
+
+
+def _replicas(estimate: Estimate, limit_bytes: int) -> Lever:
+    held = estimate.peak_phase.categories
+    copies = sum(held.get(one, 0) for one in (Category.WEIGHTS, Category.GRADIENTS, Category.OPTIMIZER_SLOTS))
+    return Lever(
+        name="mirrored_strategy",
+        title="Several GPUs with MirroredStrategy",
+        peak_bytes=estimate.peak_bytes,
+        needs_bytes=_needs(estimate),
+        saving_bytes=0,
+        saving_by_category={},
+        fits=bool(estimate.fits(limit_bytes)),
+        cost="Several GPUs.",
+        code="strategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n    model = build_model()",
+        reason=(
+            f"every GPU holds its own copy of weights, gradients and slots, {format_bytes(copies)} at the peak; with "
+            "the same batch for each GPU it needs what it needs now. Only the batch is shared out."
+        ),
+    )
+
+
+def _batches(estimate: Estimate, limit_bytes: int, notes: list[str]) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+    size = estimate.subject.batch_size
+    curve = {size: estimate.peak_bytes}
+
+    def at(other: int) -> Estimate:
+        made = estimate if other == size else estimate.at_batch_size(other)
+        curve[other] = made.peak_bytes
+        return made
+
+    try:
+        largest = largest_that_fits(at, size, limit_bytes)
+    except UsageError as error:
+        notes.append(str(error))
+        return None, ()
+    return largest, tuple(sorted(curve.items()))
+
+
+def _combination(
+    workshop: Workshop,
+    estimate: Estimate,
+    limit_bytes: int,
+    tried: list[tuple[Proposal, Estimate]],
+    helpful: list[Lever],
+) -> Combination | None:
+    """The fewest changes that make it fit; of as many, those that ask for least."""
+    if estimate.fits(limit_bytes):
+        return None
+    by_name = {proposal.name: proposal for proposal, _ in tried}
+    single = [lever for lever in helpful if lever.fits]
+    if single:
+        best = min(single, key=lambda lever: (by_name[lever.name].effort, lever.peak_bytes))
+        return Combination((best.name,), best.peak_bytes, best.needs_bytes)
+    ranked = [by_name[lever.name] for lever in sorted(helpful, key=lambda lever: lever.needs_bytes)]
+    for count in range(2, LARGEST_SET + 1):
+        sets = [
+            chosen
+            for chosen in itertools.combinations(ranked, count)
+            if len({proposal.kind for proposal in chosen}) == count
+        ]
+        for chosen in sets[:MOST_SETS]:
+            change = chosen[0].change
+            for other in chosen[1:]:
+                change = change.with_also(other.change)
+            try:
+                after = workshop.tried(change)
+            except Exception:
+                continue  # two changes that cannot be made together
+            if after.fits(limit_bytes):
+                return Combination(tuple(one.name for one in chosen), after.peak_bytes, _needs(after))
+    return None
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -1,0 +1,115 @@
+"""What a model is made of, as far as levers want to know: read off a model that is never kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+
+@dataclass(frozen=True)
+class Part:
+    """A layer of the model itself, not of a layer inside it.
+
+    Attributes:
+        number: which of the model's layers.
+        name: its name.
+        class_name: its class's name.
+        config: its configuration.
+        parameters: elements of its weights.
+        input_rank: dimensions of its input, the batch included; None when unknown.
+        channels: the last of them.
+        feeds: names of the layers that take its output.
+        can_adapt: whether it can be given low-rank adapters.
+    """
+
+    number: int
+    name: str
+    class_name: str
+    config: dict[str, Any]
+    parameters: int
+    input_rank: int | None
+    channels: int | None
+    feeds: tuple[str, ...]
+    can_adapt: bool
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A model's parts and optimizer.
+
+    Attributes:
+        parts: its layers, in order.
+        parameters: elements of all its weights.
+        layers_can_change: whether single layers can be put in place of others: it is functional or sequential.
+        optimizer: an unbuilt copy of its optimizer; None if it has none.
+        dtype_policy: name of the policy of its layers.
+    """
+
+    parts: tuple[Part, ...]
+    parameters: int
+    layers_can_change: bool
+    optimizer: Any
+    dtype_policy: str
+
+
+def blueprint_of(model: keras.Model, optimizer: Any) -> Blueprint:
+    """What `model` is made of.
+
+    Args:
+        model: a model; if it is not built, little is known of it.
+        optimizer: an unbuilt optimizer like the one it is trained with.
+    """
+    layers = list(getattr(model, "layers", []))
+    readers: dict[str, list[str]] = {layer.name: [] for layer in layers}
+    functional = type(model) in (keras.Sequential, keras.Model) or isinstance(model, keras.src.models.Functional)
+    for layer in layers:
+        for source in _sources(layer):
+            readers.get(source, []).append(layer.name)
+    return Blueprint(
+        parts=tuple(_part(number, layer, tuple(readers[layer.name])) for number, layer in enumerate(layers)),
+        parameters=model.count_params() if model.built else 0,
+        layers_can_change=functional and model.built and bool(layers),
+        optimizer=optimizer,
+        dtype_policy=next((layer.dtype_policy.name for layer in layers), "float32"),
+    )
+
+
+def _part(number: int, layer: keras.layers.Layer, feeds: tuple[str, ...]) -> Part:
+    shape = _input_shape(layer)
+    return Part(
+        number=number,
+        name=layer.name,
+        class_name=type(layer).__name__,
+        config=_config(layer),
+        parameters=layer.count_params() if layer.built else 0,
+        input_rank=len(shape) if shape else None,
+        channels=shape[-1] if shape else None,
+        feeds=feeds,
+        can_adapt=hasattr(layer, "enable_lora"),
+    )
+
+
+def _config(layer: keras.layers.Layer) -> dict[str, Any]:
+    try:
+        return dict(layer.get_config())
+    except Exception:
+        return {}
+
+
+def _input_shape(layer: keras.layers.Layer) -> tuple[int | None, ...] | None:
+    try:
+        inputs = keras.tree.flatten(layer.input)
+    except (AttributeError, ValueError):
+        return None
+    return tuple(inputs[0].shape) if len(inputs) == 1 else None
+
+
+def _sources(layer: keras.layers.Layer) -> list[str]:
+    """Names of the layers whose outputs a layer takes."""
+    try:
+        inputs = keras.tree.flatten(layer.input)
+    except (AttributeError, ValueError):
+        return []
+    return [tensor._keras_history.operation.name for tensor in inputs if hasattr(tensor, "_keras_history")]

@@ -1,0 +1,72 @@
+"""A change to a training: how its model is made, compiled and fed otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+
+Edit = Callable[[keras.Model], keras.Model]
+Around = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs from the training as it is; None and empty for what stays.
+
+    Attributes:
+        optimizer: makes the optimizer to train with.
+        edits: each takes the model as it was made and returns it changed, or another.
+        around: contexts in which the model is made.
+        batch_size: examples a step.
+        jit_compile: whether XLA compiles the step.
+    """
+
+    optimizer: Callable[[], Any] | None = None
+    edits: tuple[Edit, ...] = field(default=())
+    around: tuple[Around, ...] = field(default=())
+    batch_size: int | None = None
+    jit_compile: bool | None = None
+
+    def with_also(self, other: Change) -> Change:
+        """Both changes at once; where both change one thing, `other` wins."""
+        return Change(
+            optimizer=other.optimizer or self.optimizer,
+            edits=(*self.edits, *other.edits),
+            around=(*self.around, *other.around),
+            batch_size=other.batch_size or self.batch_size,
+            jit_compile=self.jit_compile if other.jit_compile is None else other.jit_compile,
+        )
+
+    @property
+    def is_to_the_model(self) -> bool:
+        """Whether the model itself is made otherwise."""
+        return bool(self.edits or self.around)
+
+    def applied_to(self, build: Callable[[], keras.Model]) -> Callable[[], keras.Model]:
+        """`build` with the changes to the model."""
+
+        def changed() -> keras.Model:
+            with contextlib.ExitStack() as stack:
+                for enter in self.around:
+                    stack.enter_context(enter())
+                model = build()
+                for edit in self.edits:
+                    model = edit(model)
+                return model
+
+        return changed
+
+
+@contextlib.contextmanager
+def dtype_policy(name: str) -> Iterator[None]:
+    """Inside, layers are made with this policy unless they say otherwise."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

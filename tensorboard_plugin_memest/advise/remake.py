@@ -1,0 +1,107 @@
+"""Models made again, as they are or with some layers changed, from their configuration."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+
+_ANY_RATE = 0.001
+
+# What takes the place of a layer.
+Replacement = Callable[[keras.layers.Layer], keras.layers.Layer]
+
+
+def copied_optimizer(optimizer: Any, **changes: Any) -> Any:
+    """An unbuilt optimizer like `optimizer`, with other settings; a fixed learning rate may be another."""
+    attributes = vars(optimizer)
+    rate = attributes.get("_learning_rate")
+    if isinstance(rate, keras.Variable):
+        # The value of a variable that was made without memory cannot be asked for, and decides about no bytes.
+        attributes["_learning_rate"] = _ANY_RATE
+    try:
+        config = optimizer.get_config()
+    finally:
+        attributes["_learning_rate"] = rate
+    return type(optimizer).from_config({**config, "learning_rate": config.get("learning_rate", _ANY_RATE), **changes})
+
+
+def remade(model: keras.Model) -> keras.Model:
+    """A new model like `model`, compiled alike, with variables of its own.
+
+    Layers of Keras' default precision take the one that is set now.
+
+    Raises:
+        ValueError: it cannot be made from its configuration.
+    """
+    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    with keras.saving.custom_object_scope(own):
+        try:
+            copy = type(model).from_config(_in_precision(model.get_config(), keras.config.dtype_policy().name))
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                return _compiled_like(type(model)(), model)
+            raise ValueError(
+                f"the model {model.name!r} cannot be made again from its configuration ({type(error).__name__}); pass "
+                "memest.estimate a function that builds it"
+            ) from error
+    return _compiled_like(copy, model)
+
+
+def _in_precision(config: Any, policy: str) -> Any:
+    """A configuration in which what computes in float32 computes by `policy`."""
+    if isinstance(config, dict):
+        if config.get("class_name") == "DTypePolicy" and config.get("config", {}).get("name") == "float32":
+            return {**config, "config": {"name": policy}}
+        return {key: _in_precision(value, policy) for key, value in config.items()}
+    return [_in_precision(value, policy) for value in config] if isinstance(config, list) else config
+
+
+def with_layer_replaced(model: keras.Model, number: int, replacement: Replacement) -> keras.Model:
+    """A model like `model`, a functional or sequential one, in which one of its layers is another.
+
+    Args:
+        model: built.
+        number: which of `model.layers`; names change from one building of a model to the next.
+        replacement: makes the layer, with the same name.
+    """
+    wanted = model.layers[number]
+
+    def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
+        return replacement(layer) if layer is wanted else layer.__class__.from_config(layer.get_config())
+
+    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    with keras.saving.custom_object_scope(own), _not_compiled(model):
+        copy = keras.models.clone_model(model, clone_function=clone)
+    return _compiled_like(copy, model)
+
+
+@contextlib.contextmanager
+def _not_compiled(model: keras.Model) -> Iterator[None]:
+    """Inside, `model` is cloned without what it was compiled with, which would create the optimizer's variables."""
+    compiled = model.compiled
+    model.compiled = False
+    try:
+        yield
+    finally:
+        model.compiled = compiled
+
+
+def in_a_row(name: str, *layers: keras.layers.Layer) -> keras.layers.Layer:
+    """Several layers as one."""
+    return keras.Sequential(list(layers), name=name)
+
+
+def compiled_again(model: keras.Model) -> keras.Model:
+    """`model`, compiled anew, after what is trained has changed."""
+    return _compiled_like(model, model)
+
+
+def _compiled_like(copy: keras.Model, model: keras.Model) -> keras.Model:
+    if model.compiled and model.optimizer is not None:
+        # What scales the loss is put around the optimizer again where the precision asks for it.
+        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        copy.compile(optimizer=copied_optimizer(optimizer), loss=model.loss, jit_compile=False)
+    return copy

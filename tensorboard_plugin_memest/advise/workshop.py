@@ -1,0 +1,92 @@
+"""Re-estimates a training with changes, as if the user had made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from tensorflow.python.eager import context as tf_context
+from tensorflow.python.framework import func_graph as tf_func_graph
+
+from tensorboard_plugin_memest.advise.blueprint import Blueprint, blueprint_of
+from tensorboard_plugin_memest.advise.change import Change
+from tensorboard_plugin_memest.advise.remake import copied_optimizer, remade
+from tensorboard_plugin_memest.estimation import model as estimation
+from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.subject import input_specs
+from tensorboard_plugin_memest.memory.estimate import Estimate
+
+
+class Workshop:
+    """The place where changes are tried on one training; nothing of it is ever allocated.
+
+    Args:
+        subject: the model, or a function that builds it.
+        given: what was passed to `estimate` beside it.
+        estimate: the training as it is.
+        compile_timeout: seconds that XLA may take for each of its estimates.
+    """
+
+    def __init__(
+        self, subject: keras.Model | Callable[[], keras.Model], given: Given, estimate: Estimate, compile_timeout: float
+    ) -> None:
+        self._subject = subject
+        self._given = given
+        self._estimate = estimate
+        self._compile_timeout = compile_timeout
+        self._build: Callable[[], keras.Model] = (
+            (lambda: remade(subject)) if isinstance(subject, keras.Model) else subject
+        )
+
+    def blueprint(self) -> Blueprint:
+        """What the model is made of.
+
+        Raises:
+            Exception: the model cannot be built without memory.
+        """
+        with tf_context.eager_mode(), untouched_globals():
+            if isinstance(self._subject, keras.Model):
+                return blueprint_of(self._subject, self._optimizer_of(self._subject))
+            creations = Creations()
+            try:
+                with tf_func_graph.FuncGraph("look").as_default(), creations.recorded():
+                    model = self._subject()
+                    return blueprint_of(model, self._optimizer_of(model))
+            finally:
+                creations.discard()
+
+    def tried(self, change: Change) -> Estimate:
+        """The estimate of the training with `change`.
+
+        Raises:
+            Exception: the change cannot be made to this model, or what it makes cannot be estimated.
+        """
+        subject, inputs = self._subject, self._given.inputs
+        batch_size = change.batch_size or self._estimate.subject.batch_size
+        if change.is_to_the_model:
+            if inputs is None and isinstance(subject, keras.Model):
+                # A model made again may not be built yet, and then does not say what it takes.
+                inputs = input_specs(subject, batch_size, None)
+            subject = change.applied_to(self._build)
+        xla = self._estimate.subject.mode == "xla" if change.jit_compile is None else change.jit_compile
+        return estimation.estimate(
+            subject,
+            batch_size=batch_size,
+            optimizer=change.optimizer() if change.optimizer else self._given.optimizer,
+            loss=self._given.loss,
+            jit_compile=xla,
+            inputs=inputs,
+            targets=self._given.targets,
+            device=self._estimate.subject.device,
+            compile_timeout=self._compile_timeout,
+        )
+
+    def _optimizer_of(self, model: keras.Model) -> Any:
+        optimizer = self._given.optimizer if self._given.optimizer is not None else getattr(model, "optimizer", None)
+        if optimizer is None:
+            return None
+        optimizer = keras.optimizers.get(optimizer)
+        return copied_optimizer(getattr(optimizer, "inner_optimizer", optimizer))

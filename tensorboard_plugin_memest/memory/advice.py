@@ -1,0 +1,225 @@
+"""What to change so that a training needs less memory, each change re-estimated on the model itself. Plain data."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.units import format_bytes, format_share
+
+WIDTH = 120
+# The code of so many changes is printed; the rest is on the Advice.
+MOST_CODE = 4
+
+
+@dataclass(frozen=True)
+class Lever:
+    """One change, and what it was estimated to do to this model.
+
+    Attributes:
+        name: short and unique within an Advice, such as `"sgd"`.
+        title: what to do, in words.
+        peak_bytes: the training peak after it.
+        needs_bytes: the most that any phase then needs, building included, in any order that can happen.
+        saving_bytes: how much lower the training peak is; negative if it is higher.
+        saving_by_category: the same by category, unchanged ones left out.
+        fits: whether every phase then fits.
+        cost: what it costs in speed, accuracy or effort.
+        code: the code to change.
+        reason: why it does not help, where it does not; else None.
+    """
+
+    name: str
+    title: str
+    peak_bytes: int
+    needs_bytes: int
+    saving_bytes: int
+    saving_by_category: Mapping[Category, int]
+    fits: bool
+    cost: str
+    code: str
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "saving_by_category": {str(category): saved for category, saved in self.saving_by_category.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Lever:
+        saved = {Category(category): number for category, number in data["saving_by_category"].items()}
+        return cls(**{**data, "saving_by_category": saved})
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Several changes at once, the fewest that were found to make the training fit.
+
+    Attributes:
+        names: names of the levers.
+        peak_bytes: the training peak after all of them.
+        needs_bytes: the most that any phase then needs.
+    """
+
+    names: tuple[str, ...]
+    peak_bytes: int
+    needs_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.__dict__, "names": list(self.names)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Combination:
+        return cls(**{**data, "names": tuple(data["names"])})
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Changes to a training, judged by one limit. All numbers are bytes.
+
+    Attributes:
+        limit_bytes: the limit.
+        peak_bytes: the training peak as it is.
+        needs_bytes: the most that any phase needs as it is.
+        fits: whether it fits as it is.
+        levers: changes that help: those that make it fit first, then by the peak after them.
+        useless: changes that do not help, each with the reason.
+        combination: the fewest changes that were found to make it fit; None if it fits as it is, or none were found.
+        batch_curve: (batch size, training peak) of those that were looked at, ascending.
+        max_batch_size: the largest batch that fits, nothing else changed; 0 if none does, None if the model takes
+            one size only.
+        notes: what could not be tried, and why.
+    """
+
+    limit_bytes: int
+    peak_bytes: int
+    needs_bytes: int
+    fits: bool
+    levers: tuple[Lever, ...]
+    useless: tuple[Lever, ...]
+    combination: Combination | None
+    batch_curve: tuple[tuple[int, int], ...] = ()
+    max_batch_size: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Any:
+        return iter(self.levers)
+
+    def __len__(self) -> int:
+        return len(self.levers)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "levers": [lever.to_dict() for lever in self.levers],
+            "useless": [lever.to_dict() for lever in self.useless],
+            "combination": None if self.combination is None else self.combination.to_dict(),
+            "batch_curve": [list(point) for point in self.batch_curve],
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Advice:
+        combination = data["combination"]
+        return cls(
+            limit_bytes=data["limit_bytes"],
+            peak_bytes=data["peak_bytes"],
+            needs_bytes=data["needs_bytes"],
+            fits=data["fits"],
+            levers=tuple(Lever.from_dict(lever) for lever in data["levers"]),
+            useless=tuple(Lever.from_dict(lever) for lever in data["useless"]),
+            combination=None if combination is None else Combination.from_dict(combination),
+            batch_curve=tuple((size, peak) for size, peak in data["batch_curve"]),
+            max_batch_size=data["max_batch_size"],
+            notes=tuple(data["notes"]),
+        )
+
+    def to_json(self) -> str:
+        """The whole advice as JSON text; `from_json` reads it back equal."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Advice:
+        """Advice from what `to_json` gave.
+
+        Raises:
+            NewerFormatError: a newer memest wrote it.
+        """
+        data = json.loads(text)
+        check_format("advice", data.pop("format"))
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        return _as_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _as_text(advice: Advice) -> str:
+    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False)
+
+    needs = f"Needs {format_bytes(advice.needs_bytes)}; the limit is {format_bytes(advice.limit_bytes)}"
+    say(f"{needs}: it fits as it is." if advice.fits else f"{needs}. What to change:")
+    if advice.levers:
+        console.print(_table(advice))
+    else:
+        say("No change that was tried saves any memory worth telling.")
+    by_name = {lever.name: lever for lever in advice.levers}
+    if advice.combination is not None and len(advice.combination.names) > 1:
+        titles = " and ".join(by_name[name].title for name in advice.combination.names)
+        say(f"Smallest set that fits: {titles}; then it needs {format_bytes(advice.combination.needs_bytes)}.")
+    elif advice.combination is None and not advice.fits:
+        say("No set of these changes was found that makes it fit.")
+    if advice.max_batch_size is not None:
+        curve = ", ".join(f"{size}: {format_bytes(peak)}" for size, peak in advice.batch_curve)
+        largest = (
+            f"The largest batch that fits is {advice.max_batch_size}" if advice.max_batch_size else "No batch fits"
+        )
+        say(f"{largest}, nothing else changed (peak by batch size: {curve}).")
+    for lever in advice.levers[:MOST_CODE]:
+        say(f"\n{lever.title}. {lever.cost}")
+        say("\n".join(f"    {line}" for line in lever.code.splitlines()))
+    if advice.useless:
+        say("\nDoes not help:")
+        for lever in advice.useless:
+            say(f"- {lever.title} ({format_bytes(lever.peak_bytes)}): {lever.reason}")
+    for note in advice.notes:
+        say(f"- {note}")
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _table(advice: Advice) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("Change", overflow="fold")
+    for heading in ("Peak after", "Saves", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Mostly")
+    table.add_column("Fits")
+    for lever in advice.levers:
+        saved = max(lever.saving_by_category.items(), key=lambda entry: entry[1], default=None)
+        table.add_row(
+            lever.title,
+            format_bytes(lever.peak_bytes),
+            format_bytes(lever.saving_bytes),
+            format_share(lever.saving_bytes, advice.peak_bytes),
+            saved[0].label if saved else "",
+            "yes" if lever.fits else "no",
+        )
+    return table

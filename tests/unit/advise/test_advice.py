@@ -1,0 +1,237 @@
+"""Advice: each change is what making it by hand would be estimated to need."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+import tensorflow as tf
+
+from tensorboard_plugin_memest.advise.levers import proposals
+from tensorboard_plugin_memest.advise.workshop import Workshop
+from tensorboard_plugin_memest.estimation import model as estimation
+from tensorboard_plugin_memest.estimation.function import estimate_function
+from tensorboard_plugin_memest.memory.advice import Advice
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.estimate import Estimate
+
+L = keras.layers
+
+
+def estimate(subject, batch_size: int = 2, **options) -> Estimate:
+    """For a GPU, whose one order is played quickly, and with XLA approximated instead of asked."""
+    options = {"jit_compile": False, **options}
+    return estimation.estimate(subject, batch_size=batch_size, device="GPU", compile_timeout=0, **options)
+
+
+def images(before_dense=lambda: [L.Flatten()], units: int = 24) -> keras.Model:
+    """Convolutions, and a Dense on all they make, which holds nearly all parameters."""
+    model = keras.Sequential(
+        [
+            keras.Input((40, 40, 1)),
+            L.Conv2D(4, 3, activation="relu"),
+            *before_dense(),
+            L.Dense(units, activation="relu"),
+            L.Dense(1),
+        ]
+    )
+    model.compile("adam", "mse", jit_compile=False)
+    return model
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    made = estimate(images)
+    return made.advice(made.peak_bytes * 3 // 4)
+
+
+def lever(advice: Advice, name: str):
+    return next(one for one in (*advice.levers, *advice.useless) if one.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "by_hand"),
+    [
+        ("global_pooling", lambda: images(lambda: [L.GlobalAveragePooling2D()])),
+        ("smaller_dense_12", lambda: images(units=12)),
+        ("smaller_dense_3", lambda: images(units=3)),
+    ],
+)
+def test_changes_to_the_model(advice, name, by_hand):
+    found = lever(advice, name)
+    assert found.peak_bytes == estimate(by_hand).peak_bytes
+    assert found.saving_bytes == advice.peak_bytes - found.peak_bytes > 0
+    assert sum(found.saving_by_category.values()) == found.saving_bytes
+    assert found.saving_by_category[Category.OPTIMIZER_SLOTS] > 0
+    assert found.fits == (found.needs_bytes <= advice.limit_bytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [
+        ("sgd", lambda: keras.optimizers.SGD(0.01)),
+        ("sgd_momentum", lambda: keras.optimizers.SGD(0.01, momentum=0.9)),
+        ("adafactor", keras.optimizers.Adafactor),
+        ("lion", keras.optimizers.Lion),
+    ],
+)
+def test_optimizers(advice, name, optimizer):
+    assert lever(advice, name).peak_bytes == estimate(images, optimizer=optimizer()).peak_bytes
+
+
+def test_what_is_trained(advice):
+    def frozen() -> keras.Model:
+        model = images()
+        for layer in model.layers[:-1]:
+            layer.trainable = False
+        model.compile("adam", "mse")
+        return model
+
+    def adapted() -> keras.Model:
+        model = images()
+        model.layers[2].enable_lora(8)
+        model.compile("adam", "mse")
+        return model
+
+    assert lever(advice, "freeze").peak_bytes == estimate(frozen).peak_bytes
+    assert lever(advice, "lora").peak_bytes == estimate(adapted).peak_bytes
+
+
+def test_mixed_precision_does_not_help_where_weights_are_what_there_is(advice):
+    found = lever(advice, "mixed_float16")
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        assert found.peak_bytes == estimate(images).peak_bytes
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert found in advice.useless
+    assert "weights, gradients and slots stay float32" in found.reason
+
+
+def test_replicas_do_not_share_weights(advice):
+    assert "own copy of weights" in lever(advice, "mirrored_strategy").reason
+
+
+def test_they_are_ranked(advice):
+    assert [(not one.fits, one.peak_bytes) for one in advice.levers] == sorted(
+        (not one.fits, one.peak_bytes) for one in advice.levers
+    )
+    assert not advice.fits
+    assert len(advice.combination.names) == 1
+    # Of all that fit, what changes least.
+    assert advice.combination.names == ("sgd",)
+
+
+def test_it_reads_well_and_can_be_written_down(advice):
+    text = str(advice)
+    assert "Global average pooling instead of flatten" in text
+    assert "Does not help:" in text
+    assert "GlobalAveragePooling2D()" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+    assert Advice.from_json(advice.to_json()) == advice
+
+
+def test_nothing_is_left_behind(advice):
+    assert keras.config.dtype_policy().name == "float32"
+
+
+def wide() -> keras.Model:
+    inputs = keras.Input((16, 16, 3))
+    x = inputs
+    for number in range(3):
+        x = L.Conv2D(8, 3, padding="same", activation="relu", name=f"conv_{number}")(x)
+    model = keras.Model(inputs, L.Dense(3, name="head")(L.GlobalAveragePooling2D()(x)))
+    model.compile(keras.optimizers.Adam(0.002), "mse", jit_compile=False)
+    return model
+
+
+@pytest.fixture(scope="module")
+def advice_for_activations() -> tuple[keras.Model, Estimate, Advice]:
+    model = wide()
+    made = estimate(model, 32)
+    return model, made, made.advice(made.peak_bytes // 3)
+
+
+def test_a_model_that_exists_is_made_again(advice_for_activations):
+    model, made, advice = advice_for_activations
+    found = lever(advice, "mixed_float16")
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        assert found.peak_bytes == estimate(wide, 32).peak_bytes < made.peak_bytes
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert found in advice.levers
+    assert not model.optimizer.built
+    assert model.layers[1].dtype_policy.name == "float32"
+
+
+def test_batches(advice_for_activations):
+    model, made, advice = advice_for_activations
+    assert lever(advice, "half_batch").peak_bytes == made.at_batch_size(16).peak_bytes
+    assert advice.max_batch_size == made.max_batch_size(advice.limit_bytes)
+    assert lever(advice, "largest_batch").fits
+    accumulating = keras.optimizers.Adam(0.002, gradient_accumulation_steps=4)
+    assert lever(advice, "accumulation").peak_bytes == estimate(model, 8, optimizer=accumulating).peak_bytes
+    assert all(peak == made.at_batch_size(size).peak_bytes for size, peak in advice.batch_curve)
+
+
+def test_two_changes_where_one_is_not_enough():
+    def build() -> keras.Model:
+        tokens = keras.Input((4,), dtype="int32")
+        x = L.Flatten()(L.Embedding(4000, 32, name="words")(tokens))
+        model = keras.Model(tokens, L.Dense(1, name="head")(x))
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    def needs(one: Estimate) -> int:
+        return max(phase.peak_range[1] for phase in one.phases.values())
+
+    made = estimate(build, 1)
+    with_sgd = estimate(build, 1, optimizer="sgd")
+    advice = made.advice(needs(with_sgd) * 9 // 10)
+    found = lever(advice, "factorized_embedding")
+    assert found.saving_bytes > 0
+    if not any(one.fits for one in advice.levers):
+        assert len(advice.combination.names) > 1
+    assert advice.combination.needs_bytes <= advice.limit_bytes
+
+
+def test_subclassed_models_get_what_can_be_tried():
+    class Own(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden = L.Dense(8)
+            self.out = L.Dense(1)
+
+        def call(self, x):
+            return self.out(self.hidden(x))
+
+    def build() -> keras.Model:
+        model = Own()
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(build, inputs=tf.TensorSpec((None, 6), "float32"))
+    workshop = Workshop(build, made.origin.given, made, 0)
+    found = {one.name: one for one in proposals(workshop.blueprint(), made)}
+    assert found.keys() >= {"sgd", "mixed_float16", "half_batch", "accumulation", "xla"}
+    assert "global_pooling" not in found
+    assert workshop.tried(found["half_batch"].change).subject.batch_size == 1
+    assert workshop.tried(found["sgd"].change).resident_bytes < made.resident_bytes
+
+
+def test_an_estimate_that_was_read_back_says_what_to_do():
+    again = Estimate.from_json(estimate(images).to_json())
+    with pytest.raises(UsageError, match=r"advice\(\) needs the model"):
+        again.advice("1GB")
+
+
+def test_a_step_function_says_what_to_ask_instead():
+    weight = tf.Variable([1.0, 2.0])
+
+    def step(x):
+        weight.assign_add(x)
+
+    made = estimate_function(step, tf.TensorSpec((2,), "float32"))
+    with pytest.raises(UsageError, match="at_batch_size"):
+        made.advice("1GB")
