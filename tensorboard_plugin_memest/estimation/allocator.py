@@ -89,7 +89,8 @@ class BfcAllocator:
             self._split(chunk, need)
         chunk.used = True
         self.in_use += chunk.size
-        self.peak = max(self.peak, self.in_use)
+        if self.in_use > self.peak:
+            self.peak = self.in_use
         self._reached = max(self._reached, address + chunk.size)
         return address, chunk.size
 

@@ -38,9 +38,11 @@ class TensorList(Buffer):
         self.elements = elements
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
     """A buffer is allocated, freed, or from now on holds something else.
+
+    Nobody changes one. It is not frozen because that would make it three times as slow to make, and there are many.
 
     Attributes:
         kind: ALLOCATE, FREE or RELABEL.

@@ -199,21 +199,28 @@ class Execution:
         node = self._graph.nodes[index]
         for scratch in self._scratch.pop(index, ()):
             self._free(scratch, index)
+        values, readers = self._values, self._plan.readers
         for output in range(len(node.outputs)):
-            buffer = self._values.get((index, output))
+            buffer = values.get((index, output))
             if buffer is not None:
-                buffer.references += self._plan.readers.get((index, output), 0)
-                self._release(buffer, index)
+                # The kernel's own hold goes.
+                buffer.references += readers.get((index, output), 0) - 1
+                if buffer.references == 0:
+                    self._free(buffer, index)
         for source in node.inputs:
-            self._release(self._values.get(source), index)
+            buffer = values.get(source)
+            if buffer is not None:
+                buffer.references -= 1
+                if buffer.references == 0:
+                    self._free(buffer, index)
         # What a list gave up goes once its new reader, if any, holds it.
         for element in self._dropped.pop(index, ()):
             self._release(element, index)
         self._finished += 1
-        ready = []
+        ready, pending = [], self._pending
         for follower in self._plan.followers[index]:
-            self._pending[follower] -= 1
-            if self._pending[follower] == 0:
+            pending[follower] -= 1
+            if pending[follower] == 0:
                 ready.append(follower)
         return ready
 

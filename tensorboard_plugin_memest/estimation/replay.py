@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
@@ -13,8 +14,7 @@ from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.whose import Whose
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """A buffer's chunk: where it is, how many bytes it has, and what it holds."""
 
     address: int
@@ -66,8 +66,9 @@ class Memory:
     def peak_of(self, events: Sequence[Event]) -> int:
         """Plays `events` and returns the peak in bytes only."""
         self._allocator.reset_peak()
+        apply = self._apply
         for event in events:
-            self._apply(event)
+            apply(event)
         return self._allocator.peak
 
     def play(self, events: Sequence[Event], spans: Sequence[tuple[str, int, int]] = ()) -> Played:
@@ -106,18 +107,18 @@ class Memory:
         )
 
     def _apply(self, event: Event) -> None:
-        if event.kind == FREE:
-            held = self._held.pop(event.buffer)
-            self._allocator.free(held.address)
-            self._requested -= event.buffer.bytes
+        kind, buffer = event.kind, event.buffer
+        if kind == FREE:
+            self._allocator.free(self._held.pop(buffer).address)
+            self._requested -= buffer.bytes
             return
         assert event.tag is not None
-        if event.kind == ALLOCATE:
-            address, size = self._allocator.allocate(event.buffer.bytes)
-            self._requested += event.buffer.bytes
+        if kind == ALLOCATE:
+            address, size = self._allocator.allocate(buffer.bytes)
+            self._requested += buffer.bytes
         else:
-            address, size = self._held[event.buffer].address, self._held[event.buffer].bytes
-        self._held[event.buffer] = Held(address, size, event.tag)
+            address, size, _ = self._held[buffer]
+        self._held[buffer] = Held(address, size, event.tag)
 
 
 def _live(before: dict[Buffer, Held], events: Sequence[Event], sizes: Sequence[int]) -> tuple[Item, ...]:

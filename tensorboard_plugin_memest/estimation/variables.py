@@ -57,6 +57,10 @@ class Variable:
     bytes: int
     trainable: bool
 
+    def __hash__(self) -> int:
+        # Of all fields it would be worked out anew each time that something is looked up.
+        return hash(self.name)
+
 
 def size_in_bytes(shape: Iterable[int], dtype: str | tf.DType) -> int:
     """Bytes of a dense tensor; 0 for types without a fixed size (strings, resources, variants)."""
