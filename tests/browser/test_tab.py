@@ -16,6 +16,7 @@ from tensorboard_plugin_memest.measure.explain import explain_oom
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
 from tests.browser.conftest import OpenTab
@@ -37,6 +38,7 @@ class Records:
     peaks: dict[str, MeasuredPeaks]
     profiles: list[MeasuredProfile]
     notes: tuple[str, ...]
+    host: HostEstimate
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,7 @@ def _read(directory: Path) -> Records:
         peaks={record.device: record for record in found if isinstance(record, MeasuredPeaks)},
         profiles=[record for record in found if isinstance(record, MeasuredProfile)],
         notes=notes[-1] if notes else (),
+        host=[record for record in found if isinstance(record, HostEstimate)][-1],
     )
 
 
@@ -88,6 +91,20 @@ def test_every_number_of_a_run(every_server: str, open_tab: OpenTab, records: di
     expect_dominant(tab, found.estimate)
     expect_curves(tab, found)
     expect_words(tab, found)
+    expect_pipeline(tab, found.host)
+
+
+def expect_pipeline(tab: Tab, host: HostEstimate) -> None:
+    tab.expect_bytes(tab.get("host-peak").locator("[data-bytes]"), host.peak_bytes)
+    expect(tab.get("host-stage")).to_have_count(len(host.stages))
+    for stage in host.stages:
+        row = tab.get("host-stage", name=stage.name)
+        tab.expect_bytes(row.locator("td:nth-child(3) [data-bytes]"), stage.bytes)
+        expect(row).to_contain_text(stage.reason)
+    for lever in host.advice():
+        row = tab.get("host-lever", name=lever.name)
+        tab.expect_bytes(row.locator("td:nth-child(2) [data-bytes]"), lever.peak_bytes)
+        expect(row).to_contain_text(lever.cost)
 
 
 def expect_verdict(tab: Tab, found: Records, limit: str) -> None:

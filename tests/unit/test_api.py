@@ -168,3 +168,42 @@ def test_a_training_can_follow(tmp_path):
     memest.log_model(model, batch_size=4, logdir=tmp_path)
     history = model.fit(np.ones((8, 6)), np.ones((8, 1)), verbose=0)
     assert np.isfinite(history.history["loss"][0])
+
+
+def numbers() -> tf.data.Dataset:
+    return tf.data.Dataset.range(100).map(lambda one: tf.zeros((50,)) + tf.cast(one, tf.float32)).cache().batch(10)
+
+
+def test_the_estimate_of_a_pipeline_is_returned_and_is_what_is_logged(tmp_path):
+    dataset = numbers()
+    made = memest.log_dataset(dataset, logdir=tmp_path)
+    assert made == memest.estimate_dataset(dataset)
+    assert made.peak_bytes > 100 * 200
+    assert logged(tmp_path) == [made]
+
+
+def test_a_pipeline_goes_to_the_default_writers_directory_and_beside_a_model(tmp_path):
+    with tf.summary.create_file_writer(str(tmp_path / "train")).as_default():
+        model = memest.log_model(mlp(), batch_size=4)
+        pipeline = memest.log_dataset((np.zeros((9, 6)), np.zeros(9)), batch_size=4)
+    assert logged(tmp_path / "train") == [model, pipeline]
+
+
+def test_what_is_no_pipeline_is_refused_and_nothing_is_written(tmp_path):
+    with pytest.raises(TypeError, match=r"tf\.data\.Dataset"):
+        memest.log_dataset("data", logdir=tmp_path)
+    with pytest.raises(ValueError, match="batch_size"):
+        memest.log_dataset(numbers(), logdir=tmp_path, batch_size=0)
+    with pytest.raises(TypeError, match="batchsize"):
+        memest.log_dataset(numbers(), logdir=tmp_path, batchsize=4)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_over_a_pipeline_is_one_warning_at_the_callers_line(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no idea")
+
+    monkeypatch.setattr(api, "estimate_dataset", fail)
+    with pytest.warns(RuntimeWarning, match=r"could not log this data pipeline \(RuntimeError: no idea\)") as caught:
+        assert memest.log_dataset(numbers(), logdir=tmp_path) is None
+    assert caught[0].filename == __file__

@@ -78,12 +78,12 @@ def py_dataset_stages(data: keras.utils.PyDataset, sample: bool, books: Books) -
     """Enters what `fit` on a `PyDataset` keeps: batches in its queue and those on their way into the model.
 
     Raises:
-        ValueError: the size of a batch is not known because `sample` is not set.
+        ValueError: the size of a batch is not known because `sample` is False.
     """
     if not sample:
         raise UsageError(
             f"How large the batches of {type(data).__name__} are shows only when one is made. "
-            "Pass sample=True, and memest makes the first one to look at it."
+            "Leave sample=False out, and memest makes the first one to look at it."
         )
     leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(data[0]) if leaf is not None]
     books.note(f"Every batch of {type(data).__name__} is taken for as large as its first.")
@@ -152,16 +152,18 @@ class _Array:
 
 def is_list_of_numbers(data: Any) -> bool:
     """A Python list that `from_tensor_slices` takes and `fit` does not."""
-    return isinstance(data, list) and bool(data) and isinstance(data[0], (int, float, bool, str, bytes))
+    leaves = tf.nest.flatten(data) if isinstance(data, list) else []
+    return bool(leaves) and all(isinstance(leaf, (int, float, str, bytes)) for leaf in leaves)
 
 
 def list_stage(data: list[Any]) -> Stage:
-    """What a tensor made of a list of numbers or texts keeps.
+    """What a tensor made of a list of numbers or texts, or of such lists, keeps.
 
     TensorFlow takes Python's floats for float32, its integers for int32.
     """
-    texts = isinstance(data[0], (str, bytes))
-    held = sum(24 + (len(one) + 17 if len(one) > 22 else 0) for one in data) if texts else 4 * len(data)
+    leaves = tf.nest.flatten(data)
+    texts = isinstance(leaves[0], (str, bytes))
+    held = sum(24 + (len(one) + 17 if len(one) > 22 else 0) for one in leaves) if texts else 4 * len(leaves)
     return Stage(
         "from_tensor_slices",
         held,

@@ -32,19 +32,20 @@ _MOST_CALLS = 16
 def estimate_dataset(
     dataset: Any,
     *,
-    sample: bool = False,
+    sample: bool | None = None,
     elements: int | None = None,
     batch_size: int = 32,
     validation_split: float = 0.0,
 ) -> HostEstimate:
     """Predicts how much host memory a data pipeline holds, stage by stage, without running it.
 
-    Nothing is iterated, read or copied. What is predicted is the rise of the process's resident set while batches flow.
+    Nothing is iterated or copied. What is predicted is the rise of the process's resident set while batches flow.
 
     Args:
         dataset: a `tf.data.Dataset`; or what else `fit` takes: arrays `x` or `(x, y)`, data frames, a
             `keras.utils.PyDataset`; or a list that `from_tensor_slices` takes.
-        sample: look at one element where sizes are known no other way. That runs the pipeline up to there, once.
+        sample: look at one element where sizes are known no other way. That runs the pipeline up to there, once. None
+            does so for a `PyDataset` only, whose first batch `fit` makes to look at it, too.
         elements: how many elements a source of unknown length gives; None: 1,000, told among the assumptions.
         batch_size: examples a batch, where `dataset` is arrays.
         validation_split: as for `fit`, where `dataset` is arrays.
@@ -66,11 +67,11 @@ def estimate_dataset(
     if isinstance(dataset, tf.data.Dataset):
         books.rewritten = _is_rewritten(dataset)
         books.cores = _calls(dataset)
-        op = read_dataset(dataset, sample)
+        op = read_dataset(dataset, bool(sample))
         made = estimate_op(op, books)
         return replace(made, levers=levers(op, made, books, estimate_op))
     if isinstance(dataset, keras.utils.PyDataset):
-        py_dataset_stages(dataset, sample, books)
+        py_dataset_stages(dataset, sample is not False, books)
         return _estimate(books)
     if is_list_of_numbers(dataset):
         books.stages.append(list_stage(dataset))

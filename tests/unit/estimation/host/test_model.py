@@ -228,13 +228,19 @@ class Batches(keras.utils.PyDataset):
 
 def test_a_py_dataset_with_workers_keeps_a_queue():
     batches = Batches(workers=4, max_queue_size=12)
-    with pytest.raises(ValueError, match="sample=True"):
-        memest.estimate_dataset(batches)
+    with pytest.raises(ValueError, match="sample=False"):
+        memest.estimate_dataset(batches, sample=False)
     assert batches.made == 0
-    estimate = memest.estimate_dataset(batches, sample=True)
+    estimate = memest.estimate_dataset(batches)
     assert batches.made == 1
     assert stage(estimate, "PyDataset: queue").bytes == 12 * (32 * 1000 * 4 + 32 * 4)
     assert "PyDataset: queue" not in [one.name for one in memest.estimate_dataset(Batches(), sample=True).stages]
+
+
+def test_lists_become_one_tensor():
+    assert memest.estimate_dataset([1, 2, 3]).peak_bytes == 12
+    assert memest.estimate_dataset([[1.0, 2.0], [3.0, 4.0]]).peak_bytes == 16
+    assert memest.estimate_dataset(["a" * 100, "b"]).peak_bytes == 24 + 117 + 24
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "data", (1, 2), iter([1])], ids=repr)

@@ -1,0 +1,238 @@
+"""Situations that people reported: what they built, what they saw, and what memest says of it, with nothing allocated.
+
+Figures are the reports' own, or follow from the shapes. Models are functions, so that those of 16 GB of weights can be
+estimated on any machine.
+"""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import memest
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.estimate import Estimate, Layer
+
+L = keras.layers
+GIB = 2**30
+
+
+def compiled(parts: list, optimizer: str, loss: str) -> keras.Model:
+    model = keras.Sequential(parts)
+    model.compile(optimizer, loss, jit_compile=False)
+    return model
+
+
+def largest_layer(estimate: Estimate) -> Layer:
+    """The layer of most parameters; names count up over all models of a process."""
+    return max(estimate.layers, key=lambda one: one.parameters)
+
+
+def held(estimate: Estimate, category: Category) -> int:
+    return estimate.peak_phase.categories.get(category, 0)
+
+
+def giant_dense(optimizer: str):
+    parts = [keras.Input((1491, 257, 1)), *(L.Conv2D(16, 3, activation="relu") for _ in range(2)), L.Flatten()]
+    dense = [L.Dense(128, activation="relu"), L.Dense(1, activation="sigmoid")]
+    return lambda: compiled([*parts, *dense], optimizer, "binary_crossentropy")
+
+
+def test_the_giant_dense_with_adam():
+    estimate = memest.estimate(giant_dense("adam"), batch_size=1)
+    assert estimate.subject.parameters == 770482865
+    assert largest_layer(estimate).parameters == 770480128 + 128
+    assert held(estimate, Category.WEIGHTS) / GIB == pytest.approx(2.87, abs=0.005)
+    assert estimate.phases["build"].peak_bytes / GIB == pytest.approx(8.61, abs=0.01)
+    low, high = estimate.peak_phase.peak_range
+    assert low <= 17.22 * GIB * 1.0005
+    assert high / GIB == pytest.approx(17.22, abs=0.01)
+    assert estimate.fits("9.29GiB").outcome == "does not fit"
+    sentence = dominant(estimate.items)[0].sentence
+    for part in ("/kernel [6019376, 128]", "weight", "gradient", "Adam m", "Adam v", "%"):
+        assert part in sentence
+
+
+def test_the_giant_dense_with_sgd_is_a_range():
+    low, high = memest.estimate(giant_dense("sgd"), batch_size=1).peak_phase.peak_range
+    assert low / GIB == pytest.approx(5.81, rel=0.02)
+    assert high / GIB == pytest.approx(8.66, rel=0.02)
+
+
+def image_classifier() -> keras.Model:
+    inputs = keras.Input((180, 180, 3))
+    x = L.Conv2D(128, 3, strides=2, padding="same")(L.Rescaling(1 / 255)(inputs))
+    x = before = L.Activation("relu")(L.BatchNormalization()(x))
+    for filters in (256, 512, 728):
+        for _ in range(2):
+            x = L.SeparableConv2D(filters, 3, padding="same")(L.Activation("relu")(x))
+            x = L.BatchNormalization()(x)
+        x = L.MaxPooling2D(3, strides=2, padding="same")(x)
+        x = before = L.add([x, L.Conv2D(filters, 1, strides=2, padding="same")(before)])
+    x = L.BatchNormalization()(L.SeparableConv2D(1024, 3, padding="same")(x))
+    x = L.Dropout(0.25)(L.GlobalAveragePooling2D()(L.Activation("relu")(x)))
+    model = keras.Model(inputs, L.Dense(1)(x))
+    model.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True), jit_compile=False)
+    return model
+
+
+def test_the_image_classifier_is_all_activations_and_fits_at_a_quarter_of_the_batch():
+    estimate = memest.estimate(image_classifier, batch_size=128)
+    assert estimate.subject.parameters == 2731065
+    largest = [one for one in estimate.items if one.shape == (128, 90, 90, 256)]
+    assert len(largest) >= 3
+    assert {one.requested_bytes for one in largest} == {1061683200}
+    assert held(estimate, Category.WEIGHTS) + held(estimate, Category.OPTIMIZER_SLOTS) < 0.05 * 10**9
+    assert held(estimate, Category.ACTIVATIONS) > 0.9 * estimate.peak_bytes
+    assert not estimate.fits("4GB")
+    # The report: it runs at 32.
+    assert 32 <= estimate.max_batch_size("4GB") < 64
+
+
+def wide_lstm(pooled: bool):
+    def build() -> keras.Model:
+        flat = L.GlobalAveragePooling2D() if pooled else L.Flatten()
+        parts = [keras.Input((24, 8, 8, 2048)), L.TimeDistributed(flat), L.Dropout(0.5)]
+        parts += [L.LSTM(512, return_sequences=True), L.LSTM(512), L.Dense(512), L.Dense(256), L.Dense(10)]
+        return compiled(parts, "adam", "mse")
+
+    return build
+
+
+def test_the_wide_lstms_kernel_is_a_gibibyte_a_copy_and_pooling_cuts_it_64_fold():
+    estimate = memest.estimate(wide_lstm(False), batch_size=4)
+    copies = [one for one in estimate.items if one.shape == (131072, 2048)]
+    assert {one.requested_bytes for one in copies} == {1073741824}
+    assert {"weight", "Adam m", "Adam v"} <= {one.role for one in copies if one.layer.endswith("lstm_cell")}
+    pooled = memest.estimate(wide_lstm(True), batch_size=4)
+    (kernel,) = [one for one in pooled.items if one.shape == (2048, 2048) and one.role == "weight"]
+    assert kernel.requested_bytes == 1073741824 // 64
+    assert pooled.peak_bytes < estimate.peak_bytes / 16
+
+
+def test_sgd_keeps_an_embeddings_gradient_sparse():
+    parts = [keras.Input((20,), dtype="int32"), L.Embedding(793471, 512)]
+    estimate = memest.estimate(lambda: compiled(parts, "sgd", "mse"), batch_size=128)
+    table = [one for one in estimate.items if one.requested_bytes == 1625028608]
+    assert [one for one in table if one.category is Category.WEIGHTS]
+    assert not [one for one in table if one.category is Category.GRADIENTS]
+    gradients = [one for one in estimate.items if one.category is Category.GRADIENTS]
+    assert max(one.requested_bytes for one in gradients) == 5242880
+
+
+def test_adam_makes_an_embeddings_gradient_dense():
+    parts = [keras.Input((20,), dtype="int32"), L.Embedding(793471, 512)]
+    estimate = memest.estimate(lambda: compiled(parts, "adam", "mse"), batch_size=128)
+    table = sum(one.requested_bytes == 1625028608 for one in estimate.items)
+    assert table >= 5  # weight, both slots, the gradient made dense, and the update
+
+
+def test_two_convolutions_at_330_pixels_need_as_much_for_activations_as_for_the_dense_layer():
+    parts = [keras.Input((330, 330, 3)), *(L.Conv2D(16, 3, activation="relu") for _ in range(2)), L.MaxPooling2D()]
+    parts += [L.Dropout(0.25), L.Flatten(), L.Dense(128, activation="relu"), L.Dropout(0.5)]
+    parts += [L.Dense(17, activation="softmax")]
+    estimate = memest.estimate(lambda: compiled(parts, "adadelta", "categorical_crossentropy"), batch_size=64)
+    assert estimate.subject.parameters == 54418401
+    dense = largest_layer(estimate)
+    assert dense.parameters == 54413312 + 128
+    kernel = 4 * 54413312
+    assert dense.bytes_per_category[Category.WEIGHTS] == pytest.approx(kernel, rel=0.01)
+    assert held(estimate, Category.ACTIVATIONS) > 4 * kernel
+    # At half the batch it is nearly half.
+    smaller = estimate.at_batch_size(32)
+    assert held(smaller, Category.ACTIVATIONS) == pytest.approx(held(estimate, Category.ACTIVATIONS) / 2, rel=0.1)
+
+
+def test_four_billion_parameters_are_counted_exactly():
+    parts: list = [keras.Input((157, 462, 14))]
+    for filters in (16, 32, 64):
+        parts += [L.Conv2D(filters, 5, activation="tanh"), L.MaxPooling2D(2)]
+    estimate = memest.estimate(lambda: compiled([*parts, L.Flatten(), L.Dense(72534)], "adamax", "mse"), batch_size=1)
+    assert largest_layer(estimate).parameters == 4010912598
+    assert estimate.subject.parameters == 4010982310
+    weights = [
+        one.requested_bytes for one in estimate.items if one.category is Category.WEIGHTS and one.role == "weight"
+    ]
+    assert sum(weights) == 16043929240
+    assert estimate.resident_bytes >= 3 * 16043929240
+
+
+class Tokens(L.Layer):
+    """Embeddings of tokens and positions; the same table gives the logits."""
+
+    def __init__(self, vocabulary: int, positions: int, width: int) -> None:
+        super().__init__()
+        self.sizes = (vocabulary, positions, width)
+
+    def build(self, _):
+        vocabulary, positions, width = self.sizes
+        self.table = self.add_weight(shape=(vocabulary, width), name="table")
+        self.positions = self.add_weight(shape=(positions, width), name="positions")
+
+    def call(self, tokens):
+        return tf.gather(self.table, tokens) + self.positions[: tokens.shape[1]]
+
+
+class Logits(L.Layer):
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__()
+        self.tokens = tokens
+
+    def call(self, x):
+        return tf.matmul(x, self.tokens.table, transpose_b=True)
+
+
+def decoder() -> keras.Model:
+    inputs = keras.Input((128,), dtype="int32")
+    tokens = Tokens(50272, 2050, 2048)
+    x = tokens(inputs)
+    for _ in range(24):
+        h = L.LayerNormalization()(x)
+        x = x + L.MultiHeadAttention(32, 64)(h, h, use_causal_mask=True)
+        x = x + L.Dense(2048)(L.Dense(8192, activation="relu")(L.LayerNormalization()(x)))
+    model = keras.Model(inputs, Logits(tokens)(x))
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=False)
+    return model
+
+
+def test_a_language_model_of_a_billion_parameters_needs_what_its_summary_leaves_out():
+    estimate = memest.estimate(decoder, batch_size=1)
+    assert estimate.subject.parameters == 1315753984
+    roles = dict.fromkeys(("weight", "Adam m", "Adam v"), 0)
+    for one in estimate.items:
+        if one.role in roles:
+            roles[one.role] += one.requested_bytes
+    assert roles["weight"] == 5263015936
+    assert roles["Adam m"] + roles["Adam v"] == 10526031872
+    # The summary told 14.70 "GB": weights and slots. Gradients come on top.
+    assert estimate.peak_bytes > 5263015936 + 10526031872
+    assert "GiB" in str(estimate)
+
+
+def test_fifty_million_shuffled_scalars():
+    numbers = np.broadcast_to(np.int64(0), (1000,))
+    small = memest.estimate_dataset(tf.data.Dataset.from_tensor_slices(numbers).shuffle(1000))
+    # Exactly proportional, so that 400 MB need not be made here.
+    assert 50_000_000 * small.peak_bytes / 1000 == pytest.approx(10 * 10**9, rel=0.15)
+    best = small.advice()[0]
+    assert best.peak_bytes < small.peak_bytes / 5
+    names = [lever.name for lever in small.advice() if lever.helps]
+    assert "shuffle numbers instead of elements" in names
+
+
+def test_fit_on_arrays_holds_a_second_copy():
+    x = np.broadcast_to(np.uint16(0), (5000, 512, 512, 1))
+    y = np.broadcast_to(np.float32(0), (5000, 512, 512, 1))
+    estimate = memest.estimate_dataset((x, y))
+    assert estimate.peak_bytes / 2**20 == pytest.approx(7505, rel=0.1)
+    assert "second copy" in estimate.stages[0].reason
+    assert estimate.advice()[0].peak_bytes < estimate.peak_bytes / 10
+
+
+def test_the_giant_denses_data_is_in_memory_once():
+    clips = tf.data.Dataset.range(810).map(lambda one: tf.zeros((1491, 257, 1)) + tf.cast(one, tf.float32))
+    estimate = memest.estimate_dataset(clips.cache().shuffle(1000).batch(1))
+    assert estimate.peak_bytes / GIB == pytest.approx(1.16, abs=0.02)
