@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tensorboard_plugin_memest.estimation.graph import ARGUMENT, CALLS, CONDITIONALS, LOOPS, Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.rules import source_of
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
@@ -20,7 +20,7 @@ UPDATE = "update"
 # Ops that put a tensor into a list: what a loop stores there is for the backward pass, or is the loop's own output.
 _STORING = {"TensorListPushBack", "TensorListSetItem"}
 
-_FEEDS = {"IteratorGetNext", "IteratorGetNextAsOptional", "OptionalGetValue", "Placeholder", ARGUMENT}
+_FEEDS = {"IteratorGetNext", "IteratorGetNextAsOptional", "OptionalGetValue", "Placeholder"}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import tensorflow as tf
 from google.protobuf.message import Message
 from tensorflow.core.framework import graph_pb2, node_def_pb2, tensor_pb2
 
-from tensorboard_plugin_memest.estimation.graph import TracedStep
+from tensorboard_plugin_memest.estimation.called import TracedStep
 
 # `_constant_if_small` in tensorflow/python/ops/array_ops.py.
 SMALL_ZEROS = 1000
@@ -155,7 +156,7 @@ def _derived(steps: Sequence[TracedStep], fit: _Fit) -> TracedStep:
         _fill_field(target, functions, "signature", fit)
         _fill_field(target, functions, "attr", fit)
         _fill_field(target, functions, "arg_attr", fit)
-    return TracedStep(made, first.captured, first.fetched, first.kept, first.fed)
+    return replace(first, definition=made)
 
 
 def _require_same(what: str, found: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
+from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
 from tensorboard_plugin_memest.estimation.graph import CONDITIONALS, LOOPS, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
@@ -25,7 +26,7 @@ _UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
 @dataclass
 class VariableStore:
-    """The buffers that variables hold between steps; changes when an update has to copy."""
+    """The buffers that variables hold between steps, some of them together; changes when an update has to copy."""
 
     buffers: dict[Variable, Buffer] = field(default_factory=dict)
     copied_on_read: set[Variable] = field(default_factory=set)
@@ -37,13 +38,13 @@ class Plan:
 
     Attributes:
         readers: how often each output is read; being fetched counts.
-        followers: for each node, the nodes that wait for it, data before control.
+        edges: what leads where, in the order of the graph's nodes.
         waits_for: for each node, how many edges lead to it.
         sources: for each node, where each of its outputs comes from; only inputs that are fit are named.
     """
 
     readers: dict[tuple[int, int], int]
-    followers: list[list[int]]
+    edges: Edges
     waits_for: list[int]
     sources: list[list[Source]]
 
@@ -103,6 +104,7 @@ class Execution:
         program: what runs.
         order: decides what runs next; used once.
         store: the variables' buffers; changed by the run.
+        edges: what leads where in the executor's graph, if that is not in the order of the graph's nodes.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Execution:
         order: Order,
         store: VariableStore,
         *,
+        edges: Edges | None = None,
         events: list[Event] | None = None,
         caller: str | None = None,
         arguments: Sequence[Buffer | None] = (),
@@ -124,6 +127,7 @@ class Execution:
         self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
         self._iteration = iteration
         self._plan = program.plan
+        self._edges = edges or program.plan.edges
         self._pending = list(self._plan.waits_for)
         self._values: dict[tuple[int, int], Buffer | None] = {}
         self._dropped: dict[int, tuple[Buffer | None, ...]] = {}
@@ -153,8 +157,8 @@ class Execution:
 
     @property
     def roots(self) -> list[int]:
-        """The nodes that wait for nothing, in the graph's order."""
-        return [index for index, count in enumerate(self._pending) if count == 0]
+        """The nodes that wait for nothing, in the order in which they are started."""
+        return self._edges.roots
 
     def start(self, index: int) -> None:
         """Gives a node's outputs their memory."""
@@ -218,7 +222,7 @@ class Execution:
             self._release(element, index)
         self._finished += 1
         ready, pending = [], self._pending
-        for follower in self._plan.followers[index]:
+        for follower in self._edges.followers[index]:
             pending[follower] -= 1
             if pending[follower] == 0:
                 ready.append(follower)
@@ -321,10 +325,14 @@ class Execution:
         copy = Buffer(variable.bytes, references=1)
         self._emit(ALLOCATE, copy, index, variable_tag(variable))
         self._hold(index, variable, copy)
-        # What is still read of the old value is no weight any more.
-        held.is_resident = False
-        old = replace(variable_tag(variable), category=Category.TEMPORARIES, role="old value, still read")
-        self._emit(RELABEL, held, index, old)
+        other = next((other for other, buffer in self._store.buffers.items() if buffer is held), None)
+        if other is not None:
+            self._emit(RELABEL, held, index, variable_tag(other))
+        else:
+            # What is still read of the old value is no weight any more.
+            held.is_resident = False
+            old = replace(variable_tag(variable), category=Category.TEMPORARIES, role="old value, still read")
+            self._emit(RELABEL, held, index, old)
         self._release(held, index)
 
     def _hold(self, index: int, variable: Variable, buffer: Buffer) -> None:
@@ -375,23 +383,15 @@ def _is_free(buffer: Buffer | None) -> bool:
 
 def _plan(graph: StepGraph) -> Plan:
     readers: dict[tuple[int, int], int] = {}
-    data: list[list[int]] = [[] for _ in graph.nodes]
-    control: list[list[int]] = [[] for _ in graph.nodes]
-    waits_for = [0] * len(graph.nodes)
-    for index, node in enumerate(graph.nodes):
+    for node in graph.nodes:
         for source in node.inputs:
             readers[source] = readers.get(source, 0) + 1
-            data[source[0]].append(index)
-            waits_for[index] += 1
-        for before in node.control_inputs:
-            control[before].append(index)
-            waits_for[index] += 1
     for fetched in graph.fetches:
         readers[fetched] = readers.get(fetched, 0) + 1
     return Plan(
         readers=readers,
-        followers=[followers + later for followers, later in zip(data, control, strict=True)],
-        waits_for=waits_for,
+        edges=edges_of(graph),
+        waits_for=[len(node.inputs) + len(node.control_inputs) for node in graph.nodes],
         sources=[_sources(graph, node) for node in graph.nodes],
     )
 

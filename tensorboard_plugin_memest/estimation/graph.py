@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +14,19 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.grappler import tf_optimizer
 
+from tensorboard_plugin_memest.estimation.called import (
+    CalledStep,
+    TracedStep,
+    called_step,
+    step_of_optimized,
+    traced_step,
+)
 from tensorboard_plugin_memest.estimation.imported import imported
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 
 CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
 LOOPS = {"While", "StatelessWhile"}
 CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
-
-# Stands for a tensor that a step is given: an op that has a shape, but neither inputs nor a value. A placeholder would
-# do, but Grappler takes the shape of what is fed for unknown.
-ARGUMENT = "InfeedDequeue"
 
 
 @dataclass(frozen=True)
@@ -99,45 +102,10 @@ class StepGraph:
         return _function_graph(self.library, name, shapes, variables)
 
 
-@dataclass(frozen=True)
-class TracedStep:
-    """A traced function as plain protocol buffers, which outlive the graph they were made of.
-
-    Attributes:
-        definition: its ops, with the shapes that tracing found out.
-        captured: name of a placeholder for a captured tensor that is no variable, to the tensor's shape.
-        fetched: names of the tensors that it returns.
-        kept: names of the ops that have to run.
-        fed: names of placeholders for tensors that the caller passes, and holds until the step has run.
-    """
-
-    definition: graph_pb2.GraphDef
-    captured: Mapping[str, tensor_shape_pb2.TensorShapeProto]
-    fetched: Sequence[str]
-    kept: Sequence[str]
-    fed: Collection[str] = ()
-
-
-def traced_step(graph: tf_func_graph.FuncGraph, fed: Collection[str] = ()) -> TracedStep:
-    """`graph`, whose placeholders `fed` stand for what the caller passes, as it can be kept."""
-    fetched = [output.name for output in graph.outputs]
-    return TracedStep(
-        definition=graph.as_graph_def(add_shapes=True),
-        captured={
-            internal.op.name: external.shape.as_proto()
-            for external, internal in graph.captures
-            if external.dtype not in (tf.resource, tf.variant) and external.shape.is_fully_defined()
-        },
-        fetched=fetched,
-        kept=sorted({_tensor_name(name) for name in fetched} | {op.name for op in graph.control_outputs}),
-        fed=fed,
-    )
-
-
 def optimized_graph(
     graph: tf_func_graph.FuncGraph | TracedStep, handles: Mapping[str, Variable], device: str, batch_size: int
 ) -> StepGraph:
-    """What Grappler makes of a traced function, with every static shape restored.
+    """What Grappler makes of a traced step, with every static shape restored.
 
     Args:
         graph: a traced function, which is left as it is.
@@ -145,47 +113,44 @@ def optimized_graph(
         device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
         batch_size: what a first dimension that tracing did not find out is taken for.
     """
-    step = graph if isinstance(graph, TracedStep) else traced_step(graph)
-    definition = graph_pb2.GraphDef()
-    definition.CopyFrom(step.definition)
-    for node in definition.node:
-        # Grappler fuses only what it knows to be placed on a device whose kernels can.
-        _keep_control_flow(node)
-        node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
+    traced = graph if isinstance(graph, TracedStep) else traced_step(graph)
+    called = called_step(traced, handles)
+    optimized, fetched = step_of_optimized(_optimized(called, device), called)
+    for node in optimized.node:
         if node.name in handles:
             _make_handle(node, handles[node.name])
-        elif node.op == "Placeholder" and (node.name in step.captured or node.name in step.fed):
-            _make_argument(node, step.captured.get(node.name))
+        elif node.op == "_Arg":
+            _make_placeholder(node)
+    _see_through(optimized.node)
+    _fold_shapes(optimized.node, handles)
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
-    traced = _traced_shapes(definition.node)
-    for function in definition.library.function:
+    shapes = _traced_shapes(traced.definition.node)
+    step = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size)
+    step.held = {index for index, node in enumerate(step.nodes) if node.name in traced.captured}
+    step.fed = {index for index, node in enumerate(step.nodes) if node.name in traced.fed}
+    return step
+
+
+def _optimized(called: CalledStep, device: str) -> graph_pb2.GraphDef:
+    meta = meta_graph_pb2.MetaGraphDef(graph_def=called.definition)
+    for node in meta.graph_def.node:
+        _keep_control_flow(node)
+        # Grappler fuses only what it knows to be placed on a device whose kernels can.
+        node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
+    for function in meta.graph_def.library.function:
         for node in function.node_def:
             _keep_control_flow(node)
-    meta = meta_graph_pb2.MetaGraphDef(graph_def=definition)
-    meta.collection_def["train_op"].node_list.value.extend(step.kept)
+    meta.collection_def["train_op"].node_list.value.extend(called.kept)
     config = config_pb2.ConfigProto()
     rewriting = config.graph_options.rewrite_options
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     rewriting.min_graph_nodes = -1
-    if device != "CPU" or not _has_long_sums(definition):
-        # It splits sums of three tensors or more where it thinks that the device is too small for the step: as it does
-        # in the run on a CPU, whose memory it takes for 256 MiB; what it knows of a GPU here says nothing.
-        rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    # It would split sums where it thinks that this machine is too small for the step; in a run it does not.
+    rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
     if not tf.config.list_physical_devices("GPU"):
         # It changes nothing then, but works out every shape before it finds that out.
         rewriting.layout_optimizer = rewriter_config_pb2.RewriterConfig.OFF
-    optimized = tf_optimizer.OptimizeGraph(config, meta)
-    _see_through(optimized.node)
-    _fold_shapes(optimized.node, handles)
-    nodes = _in_creation_order(optimized.node, [node.name for node in definition.node])
-    read = _read(optimized, nodes, handles, step.fetched, traced, batch_size)
-    read.held = {index for index, node in enumerate(read.nodes) if node.name in step.captured}
-    read.fed = {index for index, node in enumerate(read.nodes) if node.name in step.fed}
-    return read
-
-
-def _tensor_name(name: str) -> str:
-    return name.rpartition(":")[0] or name
+    return tf_optimizer.OptimizeGraph(config, meta)
 
 
 def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
@@ -197,21 +162,13 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["shared_name"].s = node.name.encode()
 
 
-def _make_argument(node: node_def_pb2.NodeDef, shape: tensor_shape_pb2.TensorShapeProto | None) -> None:
-    """Makes a placeholder a source whose shape Grappler believes, as it does that of a function's argument in a run."""
-    dtype, known = node.attr["dtype"].type, node.attr["shape"].shape if shape is None else shape
-    made = node_def_pb2.NodeDef(name=node.name, op=ARGUMENT, device=node.device)
-    made.attr["dtype"].type = dtype
-    made.attr["shape"].shape.CopyFrom(known)
-    node.CopyFrom(made)
-
-
-def _has_long_sums(definition: graph_pb2.GraphDef) -> bool:
-    """Whether something adds up three tensors or more, by one op or by several that Grappler makes one of."""
-    added = {node.name for node in definition.node if node.op in ("Add", "AddV2", "AddN")}
-    return any(node.attr["N"].i > 2 for node in definition.node if node.op == "AddN") or any(
-        _tensor_name(name) in added for node in definition.node if node.name in added for name in node.input
-    )
+def _make_placeholder(node: node_def_pb2.NodeDef) -> None:
+    dtype, shapes = node.attr["T"].type, node.attr["_output_shapes"].list.shape
+    shape = shapes[0] if shapes else tf.TensorShape(None).as_proto()
+    node.op = "Placeholder"
+    node.attr.clear()
+    node.attr["dtype"].type = dtype
+    node.attr["shape"].shape.CopyFrom(shape)
 
 
 def _see_through(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
@@ -296,31 +253,6 @@ def _function_graph(
     index = {node.name: number for number, node in enumerate(graph.nodes)}
     graph.arguments = [index[argument] for argument in arguments]
     return graph
-
-
-def _in_creation_order(nodes: Iterable[node_def_pb2.NodeDef], created: Sequence[str]) -> list[node_def_pb2.NodeDef]:
-    """The optimized nodes in the order in which the traced ones were created.
-
-    The executor readies the readers of a tensor in the order of its graph's nodes, so this order decides which of them
-    runs first. A node that Grappler added stands where the last of its inputs does.
-    """
-    position = {name: (number, 0) for number, name in enumerate(created)}
-    optimized = list(nodes)
-    waiting = [node for node in optimized if node.name not in position]
-    while waiting:
-        left = []
-        for node in waiting:
-            sources = [_tensor_name(name.lstrip("^")) for name in node.input]
-            if all(source in position for source in sources):
-                number, after = max((position[source] for source in sources), default=(-1, 0))
-                position[node.name] = (number, after + 1)
-            else:
-                left.append(node)
-        if len(left) == len(waiting):
-            break
-        waiting = left
-    last = (len(created), 0)
-    return sorted(optimized, key=lambda node: position.get(node.name, last))
 
 
 def _read(

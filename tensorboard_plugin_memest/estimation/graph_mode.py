@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
+from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
 from tensorboard_plugin_memest.estimation.phases import Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.program import program_of
@@ -31,6 +32,7 @@ def phases_of_graph(
         graph = optimized_graph(one.step, one.handles, device.kind, one.batch_size)
         if device.kind == CPU and device.onednn:
             keep_places(graph)
+            merge_bias_gradients(graph)
         attribution = Attribution(graph, one.owners)
         if adjust is not None:
             adjust(attribution)

@@ -12,11 +12,11 @@ import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 
 from tensorboard_plugin_memest.estimation.batches import derived_step
+from tensorboard_plugin_memest.estimation.called import TracedStep
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import Device, training_device
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.given import Given
-from tensorboard_plugin_memest.estimation.graph import TracedStep
 from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, check_mode

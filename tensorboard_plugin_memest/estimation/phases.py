@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
 from tensorboard_plugin_memest.estimation.cost import seconds
-from tensorboard_plugin_memest.estimation.device import GPU, Device
+from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
+from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
 from tensorboard_plugin_memest.estimation.graph import StepGraph
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
@@ -22,8 +23,8 @@ from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
 
-# How often a step on several threads is played with kernels faster or slower than thought, and how much so at most:
-# the peaks of two threads over ten measured steps of seven models are covered by these to a few percent.
+# How often a run is played, each time with other readers of a tensor first where addresses decide about that, and with
+# kernels faster or slower than thought by at most so much.
 VARIATIONS = 16
 FEWEST_VARIATIONS = 4
 PLAYED_OPS = 40_000
@@ -31,7 +32,11 @@ LARGEST_FACTOR = 5.0
 
 # One step in ten may go higher: a run of some ten steps meets this peak, and what is rarer belongs to the range. With
 # the founding example and SGD one played step in twenty holds a second kernel; none of 25 measured ones did.
-TYPICAL = 0.9
+TYPICAL = 0.6
+
+# Ops that bring a batch, and how many batches more the pool may hold than the one that is worked on.
+BATCHES = {"IteratorGetNext"}
+MOST_BATCHES = 4
 
 # Later steps are not all alike: where an update copies a variable, its memory changes places from step to step.
 STEADY_STEPS = 3
@@ -72,8 +77,8 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     Every order that can happen is played. The peak of a phase is the one that TYPICAL of the likely plays stay within,
     and its range goes from the lowest to the highest of all.
     """
-    likely, possible = _orders(run.program.graph, device)
-    outlines = [_outline(run, device, order) for order in [*likely, *possible]]
+    likely, possible = _plays(run.program.graph, device)
+    outlines = [_outline(run, device, play) for play in [*likely, *possible]]
     phases = {}
     for name in ("build", "first_step", "step", *(phase for phase, _ in run.further)):
         moments = [
@@ -119,33 +124,53 @@ class _Stretch:
         events: what happens.
         step_begins: where the step itself begins, if there is one.
         renamed: buffers that go by other names from its beginning on.
+        beside: sizes of tensors that are there from its beginning on and not counted.
     """
 
     phase: str
     events: list[Event]
     step_begins: int | None = None
     renamed: dict[Buffer, Buffer] = field(default_factory=dict)
+    beside: Sequence[int] = ()
 
 
-def _outline(run: Run, device: Device, order: Callable[[], Order]) -> _Outline:
+@dataclass(frozen=True)
+class _Play:
+    """One way in which a run can go.
+
+    Attributes:
+        order: decides what runs next, a new one for each step.
+        edges: what leads where in the executor's graph.
+        beside: sizes of tensors that lie in the pool beside the run and are not counted: what decides which chunks
+            are free, and so how much of one a tensor leaves unused.
+    """
+
+    order: Callable[[], Order]
+    edges: Edges
+    beside: Sequence[int] = ()
+
+
+def _outline(run: Run, device: Device, play: _Play) -> _Outline:
     memory = Memory(BfcAllocator(device.pool))
     store = VariableStore()
     peaks: dict[str, list[int]] = {}
-    for stretch in _stretches(run, order, store):
+    for stretch in _stretches(run, play, store):
         memory.rename(stretch.renamed)
+        memory.occupy(stretch.beside)
         peak = memory.peak_of(stretch.events)
         if stretch.phase:
             peaks.setdefault(stretch.phase, []).append(peak)
     return _Outline(peaks, resident_bytes(list(store.buffers.values())))
 
 
-def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step: int) -> tuple[Played, int]:
+def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple[Played, int]:
     """Plays a run up to the `step`-th stretch of `phase`, and that in full; also its peak if no kernel used scratch."""
     memory = Memory(BfcAllocator(device.pool))
     lean = Memory(BfcAllocator(device.pool))
-    for stretch in _stretches(run, order, VariableStore()):
-        memory.rename(stretch.renamed)
-        lean.rename(stretch.renamed)
+    for stretch in _stretches(run, play, VariableStore()):
+        for one in (memory, lean):
+            one.rename(stretch.renamed)
+            one.occupy(stretch.beside)
         without_scratch = lean.peak_of([event for event in stretch.events if not event.buffer.is_scratch])
         if stretch.phase == phase:
             if step == 0:
@@ -155,19 +180,24 @@ def _play(run: Run, device: Device, order: Callable[[], Order], phase: str, step
     raise AssertionError(f"There is no such stretch of {phase}.")
 
 
-def _stretches(run: Run, order: Callable[[], Order], store: VariableStore) -> Iterator[_Stretch]:
+def _stretches(run: Run, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
+    def step() -> list[Event]:
+        return Execution(run.program, play.order(), store, edges=play.edges).run()
+
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store))
     for variable in run.others:
         yield _Stretch("", existing_events(variable, store))
-    first = [*birth_events(run.slots, store), *run.program.constant_events()]
+    first = [*shared_birth_events(run.slots, store), *run.program.constant_events()]
+    together = len(set(store.buffers.values())) < len(store.buffers)
     before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
-    events = Execution(run.program, order(), store).run()
-    yield _Stretch("first_step", first + events, len(first))
+    events = step()
+    yield _Stretch("first_step", first + events, len(first), beside=play.beside)
     for _ in range(STEADY_STEPS):
-        if store.copied_on_read != copied_on_read:
+        if together or store.copied_on_read != copied_on_read:
+            together = False
             before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
-            events = Execution(run.program, order(), store).run()
+            events = step()
             yield _Stretch("step", events, 0)
         else:
             # The same happens as in the step before; only where in memory the variables lie is another matter.
@@ -180,24 +210,30 @@ def _stretches(run: Run, order: Callable[[], Order], store: VariableStore) -> It
             yield _Stretch(phase, before_it + Execution(program, InlineOrder(), store).run(), len(before_it))
 
 
-def _orders(graph: StepGraph, device: Device) -> tuple[list[Callable[[], Order]], list[Callable[[], Order]]]:
-    """The orders that are likely, and others that are possible."""
+def _plays(graph: StepGraph, device: Device) -> tuple[list[_Play], list[_Play]]:
+    """The ways that are likely, and others that are possible."""
     costs = [seconds(graph, index) for index in range(len(graph.nodes))]
+    # A graph of many thousand ops has many small peaks instead of one that chance decides; it needs fewer plays.
+    seeds = range(max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // len(costs))))
+    batch = [output.bytes for node in graph.nodes if node.op in BATCHES for output in node.outputs if output.bytes]
 
-    def pool(threads: int, seed: int | None = None) -> Callable[[], Order]:
+    def pool(threads: int, seed: int) -> Callable[[], Order]:
         # Kernels run faster or slower than thought, so which of two threads is done first varies.
-        random_numbers = random.Random(seed)
+        chance = random.Random(seed)
         spread = math.log(LARGEST_FACTOR)
-        varied = [cost if seed is None else cost * math.exp(random_numbers.uniform(-spread, spread)) for cost in costs]
+        varied = [cost if seed == 0 else cost * math.exp(chance.uniform(-spread, spread)) for cost in costs]
         return lambda: PoolOrder(threads, lambda index: graph.nodes[index].op, varied.__getitem__)
 
+    def play(order: Callable[[], Order], seed: int) -> _Play:
+        edges = executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed)
+        # On a CPU the pool holds what the data pipeline has ready, too.
+        beside = batch * (seed % MOST_BATCHES) if device.kind == CPU else ()
+        return _Play(order, edges, beside)
+
     if device.kind == GPU:
-        return [InlineOrder], [pool(1)]
-    if device.threads == 1:
-        return [pool(1)], [InlineOrder]
-    # A graph of many thousand ops has many small peaks instead of one that a race decides; it needs fewer plays.
-    variations = max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // len(costs)))
-    return [pool(device.threads, seed) for seed in (None, *range(variations))], [pool(1), InlineOrder]
+        return [play(InlineOrder, seed) for seed in seeds], [play(pool(1, 0), 0)]
+    likely = [play(pool(device.threads, seed), seed) for seed in seeds]
+    return likely, [play(InlineOrder, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(InlineOrder, 0)]
 
 
 def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
@@ -229,6 +265,25 @@ def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
         kept.references, kept.is_resident = 1, True
         store.buffers[variable] = kept
         events.append(Event(RELABEL, kept, f"{variable.name} initializer", variable_tag(variable)))
+    return events
+
+
+def shared_birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
+    """Variables of a function's first trace come to be: equal first values are computed once, for all of them.
+
+    What holds one together with others gets memory of its own when it is changed first.
+    """
+    events: list[Event] = []
+    known: dict[str, Buffer] = {}
+    for birth in births:
+        shared = known.get(birth.run.recipe) if birth.run.recipe else None
+        if shared is not None:
+            shared.references += 1
+            store.buffers[birth.variable] = shared
+            continue
+        events += birth_events([birth], store)
+        if birth.run.recipe:
+            known[birth.run.recipe] = store.buffers[birth.variable]
     return events
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,11 +52,17 @@ class Memory:
         self._allocator = allocator
         self._held: dict[Buffer, Held] = {}
         self._requested = 0
+        self._beside = 0
 
     @property
     def in_use(self) -> int:
-        """Bytes in use now."""
-        return self._allocator.in_use
+        """Bytes in use now, without what is there beside."""
+        return self._allocator.in_use - self._beside
+
+    def occupy(self, sizes: Iterable[int]) -> None:
+        """Puts tensors of `sizes` beside the run: they take chunks for good, but are not counted."""
+        for size in sizes:
+            self._beside += self._allocator.allocate(size)[1]
 
     def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
         """What the keys of `renamed` hold, their values hold from now on, where it is and as it is."""
@@ -69,7 +75,7 @@ class Memory:
         apply = self._apply
         for event in events:
             apply(event)
-        return self._allocator.peak
+        return self._allocator.peak - self._beside
 
     def play(self, events: Sequence[Event], spans: Sequence[tuple[str, int, int]] = ()) -> Played:
         """Plays `events`.

@@ -97,6 +97,9 @@ def source_of(node: Node, output: int, inputs: list[Output]) -> Source:
         return Source(reuses=(1, 2))
     if op == "AddN":
         return Source(reuses=tuple(range(len(inputs))))
+    if op == "_FusedConv2D" and b"Add" in node.attributes["fused_ops"].list.s:
+        # What is added to the result is taken for it.
+        return Source(reuses=(3,))
     if op in _CROSS_ENTROPY and output == 1:
         return Source(reuses=(0,))
     return OWN

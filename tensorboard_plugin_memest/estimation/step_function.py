@@ -17,8 +17,8 @@ from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 
 from tensorboard_plugin_memest.estimation.around import around, untouched_surroundings
+from tensorboard_plugin_memest.estimation.called import traced_step
 from tensorboard_plugin_memest.estimation.creation import Creations
-from tensorboard_plugin_memest.estimation.graph import traced_step
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import GRAPH, Mode
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of

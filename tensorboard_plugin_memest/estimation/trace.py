@@ -262,6 +262,7 @@ def trace_step(
     Raises:
         UntraceableError: the step cannot be traced.
     """
+    _build_optimizer(model)
     data = batch.data
 
     def step_on_iterator(iterator: Any) -> Any:
@@ -323,6 +324,18 @@ def trace_function(
     variables = Variables(things, paths)
     handles, assumptions = _captured(graph, variables)
     return Trace(graph, paths, variables, handles, fed, graph.owners(paths), assumptions)
+
+
+def _build_optimizer(model: keras.Model) -> None:
+    """Builds the model's optimizer where that can be done before the step is traced.
+
+    `fit` traces a step anew when the first trace created variables. Here that is saved, and ops of the update still get
+    the names that they have in the run: in one trace, the optimizer would open its scope twice.
+    """
+    optimizer = getattr(model, "optimizer", None)
+    if isinstance(optimizer, keras.optimizers.Optimizer) and model.built and not optimizer.built:
+        with tf_func_graph.FuncGraph("build").as_default():
+            optimizer.build(model.trainable_variables)
 
 
 def _captured(graph: _ObservedGraph, variables: Variables) -> tuple[dict[str, Variable], list[str]]:

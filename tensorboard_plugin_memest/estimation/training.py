@@ -14,12 +14,12 @@ import tensorflow as tf
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
+from tensorboard_plugin_memest.estimation.called import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
-from tensorboard_plugin_memest.estimation.graph import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
@@ -261,7 +261,11 @@ def _training(
     x = input_specs(model, batch_size, given.inputs)
     y, assumed = targets_of(model, x, batch_size, given) if trains else (None, [])
     # The first trace opens their scopes once more than any later one, to create their variables.
-    building = [optimizer.name for optimizer in optimizers_of([model]) if not optimizer.built]
+    building = [
+        optimizer.name
+        for optimizer in optimizers_of([model])
+        if not optimizer.built and not (model.built and optimizer is getattr(model, "optimizer", None))
+    ]
     method = "train_step" if trains else "predict_step"
     trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
     births, others = births_of(creations, trace)

@@ -16,7 +16,7 @@ from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
-from tensorboard_plugin_memest.estimation.phases import Birth, birth_events, existing_events
+from tensorboard_plugin_memest.estimation.phases import Birth, birth_events, existing_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import INPUT, STEP, Variable, size_in_bytes
@@ -109,7 +109,7 @@ def _stretches(run: CompiledRun, store: VariableStore) -> Iterator[_Stretch]:
         yield _Stretch("build", birth_events(run.built, store))
     others = [event for variable in run.others for event in existing_events(variable, store)]
     yield _Stretch("", others + _tensors(run.step))
-    yield _step("first_step", run.step, store, _shared_births(run.slots, store))
+    yield _step("first_step", run.step, store, shared_birth_events(run.slots, store))
     for _ in range(STEADY_STEPS):
         yield _step("step", run.step, store, [])
     for phase, step in run.further:
@@ -129,22 +129,6 @@ def _tensors(step: CompiledStep) -> list[Event]:
 def _tag_of_tensor(argument: Argument) -> Tag:
     role = "tensor kept by the layer"
     return Tag(STEP, argument.name, Category.CONSTANTS, role, None, argument.shape, argument.dtype)
-
-
-def _shared_births(births: Sequence[Birth], store: VariableStore) -> list[Event]:
-    """Variables come to be in the trace of a function: equal first values are computed once, for all of them."""
-    events: list[Event] = []
-    known: dict[str, Buffer] = {}
-    for birth in births:
-        shared = known.get(birth.run.recipe) if birth.run.recipe else None
-        if shared is not None:
-            shared.references += 1
-            store.buffers[birth.variable] = shared
-            continue
-        events += birth_events([birth], store)
-        if birth.run.recipe:
-            known[birth.run.recipe] = store.buffers[birth.variable]
-    return events
 
 
 def _step(phase: str, step: CompiledStep, store: VariableStore, before: list[Event]) -> _Stretch:

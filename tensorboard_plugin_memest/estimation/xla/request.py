@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
-from tensorboard_plugin_memest.estimation.graph import TracedStep
+from tensorboard_plugin_memest.estimation.called import TracedStep
 from tensorboard_plugin_memest.estimation.variables import Variable
 
 FEED = "feed"
