@@ -108,6 +108,6 @@ class _Origin:
         """
         raise UsageError(
             f"advice() makes a model again with changes, and what the step function {self.step_function!r} trains "
-            "cannot be made again. Ask at_batch_size(n) or max_batch_size(limit), or memest.estimate(model, ...) for a model "
-            "that it trains, and that for advice()."
+            "cannot be made again. Ask at_batch_size(n) or max_batch_size(limit), or memest.estimate(model, ...) for a "
+            "model that it trains, and that for advice()."
         )
