@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import Protocol
 
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
@@ -19,6 +20,19 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.measured import EVALUATE, PREDICT
 
 _HOW = "with memest.monitor(logdir) as m: ... with m.step(): train_step(batch)"
+
+
+class StepObserver(Protocol):
+    """Is told of the training steps of every monitor of this process, as a rehearsal is; see `OBSERVERS`."""
+
+    def begin(self, estimate: Estimate | None) -> None:
+        """Steps begin; `estimate` is the monitor's."""
+
+    def end(self, steps: int) -> None:
+        """So many steps are over."""
+
+
+OBSERVERS: list[StepObserver] = []
 
 
 def monitor(
@@ -127,6 +141,8 @@ class Monitor:
                 self._overlapping = 0
                 if self._run is not None:
                     self._run.begin_batch(steps)
+                for observer in OBSERVERS:
+                    observer.begin(self._estimate)
             self._overlapping += steps
         try:
             yield
@@ -141,8 +157,12 @@ class Monitor:
             raise
         with self._lock:
             self._inside -= 1
-            if not self._inside and self._run is not None:
+            if self._inside:
+                return
+            if self._run is not None:
                 self._run.end_batch(self._overlapping)
+            for observer in OBSERVERS:
+                observer.end(self._overlapping)
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:

@@ -104,6 +104,14 @@ class Play:
             timeline = _timeline(profile, self.estimate)
             self.tell(timeline=timeline.to_dict() if timeline else None)
 
+    def drop_profile_while_building(self) -> None:
+        """Gives the profile up if no step has begun, because it keeps every event in memory."""
+        if self._profiles and self._phase == "build":
+            self._profiles = False
+            self._marker = None
+            tf.profiler.experimental.stop(save=False)
+            self.note("No step had begun for so long that the timeline was given up.")
+
     def note(self, sentence: str) -> None:
         """Tells how it was played."""
         self._notes.append(sentence)

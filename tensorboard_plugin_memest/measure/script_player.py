@@ -8,6 +8,7 @@ import inspect
 import os
 import runpy
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,10 +19,18 @@ from tensorboard_plugin_memest.measure.cpu_allocator import bfc_limit
 from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
 from tensorboard_plugin_memest.measure.host import available_bytes, resident_bytes
 from tensorboard_plugin_memest.measure.host_room import OVERHEAD_BYTES, too_little_room
+from tensorboard_plugin_memest.measure.monitor import OBSERVERS
 from tensorboard_plugin_memest.measure.play import Play, PlayCallback
 from tensorboard_plugin_memest.measure.player import set_up
+from tensorboard_plugin_memest.memory.estimate import Estimate
 
-_NO_FIT = "The script called no fit(), so its steps could not be told apart: all that it did counts as building."
+_NO_FIT = (
+    "The script called no fit() and used no memest.monitor, so its steps could not be told apart: all that it did "
+    "counts as building."
+)
+
+# A profile keeps every event in memory. Where no step has begun after so many seconds it is given up.
+_LONGEST_BUILD = 120.0
 
 
 class _EnoughError(BaseException):
@@ -43,7 +52,8 @@ def main(place: str, script: str, max_steps: int, arguments: Sequence[str]) -> N
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     play.begin(reset=False)  # resetting would make TensorFlow's devices, which the script may want to configure
     try:
-        with _fit_is_counted(play, max_steps):
+        OBSERVERS.append(_LoopObserver(play, max_steps))
+        with _fit_is_counted(play, max_steps), _profile_is_bounded(play):
             runpy.run_path(script, run_name="__main__")
         _end(play)
     except _EnoughError:
@@ -98,6 +108,41 @@ class _ScriptCallback(PlayCallback):
         if self._play.steps >= self._most_steps:
             self._play.completed()
             raise _EnoughError
+
+
+class _LoopObserver:
+    """Tells a Play of the steps of a script's own loop, if it is measured by `memest.monitor`."""
+
+    def __init__(self, play: Play, max_steps: int) -> None:
+        self._play = play
+        self._max_steps = max_steps
+
+    def begin(self, estimate: Estimate | None) -> None:
+        """A step begins; with the first of them building is over."""
+        if not self._play.steps:
+            self._play.estimate = estimate
+            self._play.built()
+        self._play.begin_step()
+
+    def end(self, steps: int) -> None:
+        """It is over."""
+        self._play.end_step(steps)
+        if self._play.profile_is_due:
+            self._play.end_profile()
+        if self._play.steps >= self._max_steps:
+            self._play.completed()
+            raise _EnoughError
+
+
+@contextlib.contextmanager
+def _profile_is_bounded(play: Play) -> Iterator[None]:
+    timer = threading.Timer(_LONGEST_BUILD, play.drop_profile_while_building)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextlib.contextmanager

@@ -78,6 +78,27 @@ def test_steps_of_several_threads_that_overlap_are_one_record(tmp_path):
     assert [(w.first_step, w.last_step, w.peak_bytes) for w in windows] == [(0, 2, 30), (3, 4, 20)]
 
 
+def test_whoever_observes_is_told_of_the_steps_of_all_threads(tmp_path, monkeypatch):
+    class Observer:
+        def __init__(self):
+            self.told = []
+
+        def begin(self, estimate):
+            self.told.append(estimate)
+
+        def end(self, steps):
+            self.told.append(steps)
+
+    observer = Observer()
+    monkeypatch.setattr("tensorboard_plugin_memest.measure.monitor.OBSERVERS", [observer])
+    with memest.monitor(tmp_path, allocators=lambda: Found(())) as m:
+        with m.step(), m.step(3):
+            pass
+        with pytest.raises(KeyError), m.step():
+            raise KeyError
+    assert observer.told == [None, 4, None]
+
+
 def test_memory_that_ran_out_is_explained_before_the_error_goes_on(tmp_path):
     text = (
         "OOM when allocating tensor with shape[6019376,128] and type float on /device:GPU:0\n [[{{node adam/Mul_7}}]]"
