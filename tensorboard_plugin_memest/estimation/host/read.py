@@ -80,7 +80,7 @@ def read_dataset(dataset: Any, sample: bool = False) -> Op:
     return Op(
         kind,
         inputs,
-        {name.lstrip("_"): value for name, value in map(_scalar, vars(dataset).items()) if value is not None},
+        _values(dataset, kind),
         components,
         tuple(constants),
         body,
@@ -146,6 +146,15 @@ def _component(spec: Any) -> Component:
 def _kind(name: str) -> str:
     """`_ShuffleDataset`, `ShuffleDatasetV3` and `ExperimentalShuffleDataset` are all a `Shuffle`."""
     return re.sub(r"^_|^Experimental|DatasetV?\d*$|Dataset$|V\d+$", "", re.sub(r"DatasetV\d+$", "Dataset", name))
+
+
+def _values(dataset: Any, kind: str) -> dict[str, Scalar]:
+    values = {name: value for name, value in map(_scalar, vars(dataset).items()) if value is not None}
+    if kind == "Load":
+        # It is in the files' metadata, which was read when the dataset was made.
+        values["cardinality"] = int(dataset.cardinality())
+    # As the ops name them: `_batch_size_t` and `_expected_cardinality` are `batch_size` and `cardinality`.
+    return {name.lstrip("_").removeprefix("expected_").removesuffix("_t"): value for name, value in values.items()}
 
 
 def _scalar(entry: tuple[str, Any]) -> tuple[str, Scalar | None]:

@@ -20,6 +20,7 @@ _EPOCHS_IN_BUFFER = 3
 # Elements leave a shuffle buffer in any order. The holes of those that left are a little too small for others of their
 # size, since aligning takes more room while it is done. glibc 2.36 held up to 0.83 of a buffer so, with one arena.
 _HOLES = 0.8
+_GROUP = 32  # What a group of unknown size is taken for.
 _DEFAULT_READER_BUFFER = 256 * 1024
 
 Rule = Callable[[Op, Sequence[Flow], Books], Flow]
@@ -243,9 +244,41 @@ def _batch(op: Op, given: Sequence[Flow], books: Books) -> Flow:
     gathered = size * before.own_bytes
     flow = replace(flow, making=max(gathered - before.own_bytes + before.making, gathered + flow.own_bytes))
     calls = op.number("num_parallel_calls")
-    if op.kind in ("ParallelBatch", "MapAndBatch") and calls is not None:
+    if op.kind == "ParallelBatch" and calls is not None:
         return _side_by_side(flow, books, "batch", calls, before)
     return flow
+
+
+def _map_and_batch(op: Op, given: Sequence[Flow], books: Books) -> Flow:
+    before = given[0]
+    size = op.number("batch_size") or 32
+    elements = before.elements
+    if elements is not None and elements < INFINITE:
+        elements = -(-elements // size)
+    sizes = [data_bytes(one, size, "map_and_batch", books) for one in op.components]
+    flow = Flow(elements, fresh(sizes), before.making, size)
+    calls = op.number("num_parallel_calls") or AUTOTUNE
+    # The calls write straight into the batch they are for.
+    batches = math.ceil(books.cores if calls == AUTOTUNE else calls / size)
+    return _side_by_side(flow, books, "map_and_batch", batches, before)
+
+
+def _group(op: Op, given: Sequence[Flow], books: Books) -> Flow:
+    """group_by_window and bucket_by_sequence_length: elements wait until their group is full."""
+    before = given[0]
+    rows = _GROUP
+    books.note(f"Each group of group_by_window is taken for {rows} elements, and one group at a time to be incomplete.")
+    held = rows * before.own_bytes
+    books.enter("group_by_window", held, rows, before, "Elements wait until their group is full.")
+    elements = before.elements
+    if elements is not None and elements < INFINITE:
+        elements = -(-elements // rows)
+    flow = Flow(elements, fresh([rows * piece.data for piece in before.pieces]), 0, rows)
+    return replace(flow, making=flow.own_bytes)
+
+
+def _load(op: Op, given: Sequence[Flow], books: Books) -> Flow:
+    return _made(op, op.number("cardinality"), None, "load", books)
 
 
 def _prefetch(op: Op, given: Sequence[Flow], books: Books) -> Flow:
@@ -298,9 +331,10 @@ def _interleave(op: Op, given: Sequence[Flow], books: Books) -> Flow:
     if before.elements is not None:
         open_at_once = min(open_at_once, before.elements)
     inside = Books(books.cores, books.rewritten, books.unknown_elements, notes=books.notes, constants=books.constants)
-    inner = Flow(None, fresh([data_bytes(one, None, name, books) for one in op.components]), 0)
     if op.body and op.body.dataset is not None:
         inner = evaluate(_with_paths(op), inside, before.inner)
+    else:
+        inner = Flow(None, fresh([data_bytes(one, None, name, books) for one in op.components]), 0)
     for stage in inside.stages:
         reason = (
             f"{stage.reason[:-1]}, in each of {open_at_once:,} datasets open at once."
@@ -430,6 +464,19 @@ def _unbatch(op: Op, given: Sequence[Flow], books: Books) -> Flow:
     return replace(flow, making=before.making + flow.own_bytes)
 
 
+def _rebatch(op: Op, given: Sequence[Flow], books: Books) -> Flow:
+    """Batches of another size from batches; a vector of several sizes counts with the old one."""
+    before = given[0]
+    size = op.number("batch_sizes")
+    if size is None or before.rows is None:
+        return before
+    total = before.elements
+    if total is not None and total < INFINITE:
+        total = -(-total * before.rows // size)
+    flow = Flow(total, fresh([piece.data * size // before.rows for piece in before.pieces]), 0, size)
+    return replace(flow, making=before.making + flow.own_bytes)
+
+
 def _snapshot(op: Op, given: Sequence[Flow], books: Books) -> Flow:
     books.enter("snapshot", 0, None, given[0], f"It is kept in files ({op.values.get('path', '')}), not in memory.")
     return replace(given[0], pieces=fresh([piece.data for piece in given[0].pieces]))
@@ -490,8 +537,12 @@ _RULES: dict[str, Rule] = {
     "TakeWhile": _filter,
     "Unique": _filter,
     "Unbatch": _unbatch,
+    "MapAndBatch": _map_and_batch,
+    "GroupByWindow": _group,
+    "Load": _load,
     "Snapshot": _snapshot,
+    "Rebatch": _rebatch,
     **dict.fromkeys(
         ("Options", "Restructured", "Model", "Optimize", "IgnoreErrors", "MaxIntraOpParallelism", "PrivateThreadPool",
-         "Rebatch", "AutoShard", "Save", "AssertNext", "Finalize", "GlobalShuffle", "NonSerializable"), _pass),
+         "AutoShard", "Save", "CopyToDevice", "AssertNext", "Finalize", "GlobalShuffle", "NonSerializable"), _pass),
 }  # fmt: skip

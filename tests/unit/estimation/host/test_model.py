@@ -184,6 +184,24 @@ def test_what_is_not_known_is_told_and_can_be_looked_at():
     assert stage(looked, "cache").bytes == pytest.approx(5 * 300 * 7 * 4, rel=0.05)
 
 
+def test_ops_of_other_modules_of_tensorflow(tmp_path):
+    def cached(dataset: Dataset) -> int | None:
+        return stage(memest.estimate_dataset(dataset.cache()), "cache").elements
+
+    one = tf.TensorSpec((), tf.float32)
+    told = Dataset.from_generator(lambda: iter([1.0]), output_signature=one)
+    assert cached(told.apply(tf.data.experimental.assert_cardinality(7))) == 7
+    clips(5).save(str(tmp_path / "saved"))
+    assert cached(Dataset.load(str(tmp_path / "saved"))) == 5
+    assert cached(clips(6).batch(3).rebatch(2)) == 3
+    assert cached(clips(6).ignore_errors().enumerate()) == 6
+    fused = clips(9).apply(tf.data.experimental.map_and_batch(lambda image, label: image * 2, 4, num_parallel_calls=4))
+    batches = stage(memest.estimate_dataset(fused), "map_and_batch, parallel")
+    assert batches.bytes == pytest.approx(batches.elements * 4 * SPECTROGRAM, rel=0.01)
+    groups = Dataset.range(100).group_by_window(lambda x: x % 2, lambda _, inner: inner.batch(9), window_size=9)
+    assert any("group_by_window" in sentence for sentence in memest.estimate_dataset(groups).assumptions)
+
+
 def test_ragged_batches():
     ragged = Dataset.range(100).map(lambda one: tf.range(one)).ragged_batch(10)
     estimate = memest.estimate_dataset(ragged)
