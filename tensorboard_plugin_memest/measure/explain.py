@@ -181,13 +181,17 @@ def _expectation(explanation: Explanation, phase: Phase | None, estimate: Estima
     limit = explanation.limit_bytes
     if limit is None:
         return f"{said}; the limit is not known."
-    outcome = estimate.fits(limit).phases[phase.name].outcome
-    if outcome == FITS:
-        return (
-            f"{said}, which fits into {format_bytes(limit)}. So something that it does not count came on top: kernel "
-            "workspace, other data in the same memory, or free memory in pieces that were each too small."
+    verdict = estimate.fits(limit)
+    # That another phase would not have fitted either is worth knowing before this one is mended.
+    other, tightest = verdict.tightest
+    more = f" {verdict.sentence}" if other != phase.name and tightest.margin_bytes < 0 else ""
+    if verdict.phases[phase.name].outcome == FITS:
+        reasons = " ".join(verdict.risks) or (
+            "So something that it does not count came on top: kernel workspace, other data in the same memory, or free "
+            "memory in pieces that were each too small."
         )
+        return f"{said}, which fits into {format_bytes(limit)}. {reasons}{more}"
     short = phase.peak_bytes - limit
     if short > 0:
-        return f"{said}: {format_bytes(short)} more than the limit of {format_bytes(limit)}."
-    return f"{said}; whether that fits into {format_bytes(limit)} depends on the order in which the ops run."
+        return f"{said}: {format_bytes(short)} more than the limit of {format_bytes(limit)}.{more}"
+    return f"{said}; whether that fits into {format_bytes(limit)} depends on the order in which the ops run.{more}"

@@ -44,6 +44,9 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
         advice += _while_building(explanation)
     else:
         advice += _while_training(explanation, estimate)
+    if estimate is not None and explanation.limit_bytes is not None:
+        limit = format_bytes(explanation.limit_bytes)
+        advice.append(f"What each change would save is worked out by memest.estimate(...).advice({limit!r}).")
     return tuple(advice)
 
 

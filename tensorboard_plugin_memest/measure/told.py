@@ -20,8 +20,9 @@ FILE = "told.json"
 
 HOW_IT_WAS_PLAYED = (
     "Played on the CPU with TensorFlow's BFC allocator, one inter-op thread and oneDNN's kernels, which is the closest "
-    "to a GPU: kernels with little scratch memory, one after the other. What a GPU holds beside its allocator, and the "
-    "scratch of cuDNN, is not in it."
+    "to a GPU: kernels with little scratch memory, one after the other. Its pool grows by regions that double, as on a "
+    "GPU with memory growth; a GPU that takes its pool at once has it in one piece. What a GPU holds beside its "
+    "allocator, and the scratch of cuDNN, is not in it."
 )
 
 

@@ -91,6 +91,14 @@ def test_an_estimate_that_said_it_fits_is_not_hidden():
     assert "which fits into 1024.00 GiB. So something that it does not count came on top" in found.expectation
 
 
+def test_that_training_would_not_fit_either_is_told_beside_a_failure_while_building():
+    found = explain(EAGER, sample_estimate(), limit_bytes=10 * 2**30)
+    assert found.expectation.startswith("The estimate had said 8.61 GiB")
+    assert "which fits into 10.00 GiB." in found.expectation
+    assert found.expectation.endswith(sample_estimate().fits(10 * 2**30).sentence)
+    assert "short" not in explain(EAGER, sample_estimate(), limit_bytes=2**40).expectation
+
+
 def test_what_is_known_of_the_run_wins():
     found = explain(UPDATE, sample_estimate(), phase="first_step", step=0, in_use_bytes=7)
     assert (found.phase, found.step, found.in_use_bytes) == ("first_step", 0, 7)
