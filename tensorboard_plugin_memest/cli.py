@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     steps = "training steps after which the script is ended (default: 5)"
     rehearse.add_argument("--max-steps", type=int, default=5, metavar="N", help=steps)
     own, of_the_script = _parted(sys.argv[1:] if arguments is None else arguments)
-    given = parser.parse_args(own)
+    given, unknown = parser.parse_known_args(own)
+    if unknown:
+        rehearse.error(f"{' '.join(unknown)} is no argument of rehearse; what is the script's own goes behind --")
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         played = rehearse_script(

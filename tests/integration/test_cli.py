@@ -48,6 +48,13 @@ def test_a_script_is_ended_after_the_steps_that_were_asked_for(script):
     assert rows == ["build", "first", "step"]
 
 
+def test_an_argument_of_the_script_s_own_belongs_behind_the_dashes(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["rehearse", __file__, "--epochs", "3"])
+    assert ended.value.code == cli.REFUSED
+    assert "--epochs 3 is no argument of rehearse; what is the script's own goes behind --" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
