@@ -229,7 +229,9 @@ def sample_host() -> HostEstimate:
         slack_bytes=5 * each,
         levers=(
             HostLever("images as uint8", 203 * each, 609 * each + 19441, "a cast more", "tf.cast(image, tf.uint8)"),
-            HostLever("cache in a file", 812 * each + 19441, 0, "reads from disk", 'dataset.cache("file")'),
+            HostLever(
+                "cache in a file", 812 * each + 19441, 0, "reads from disk", 'dataset.cache("file")', "It is shared."
+            ),
         ),
         assumptions=("AUTOTUNE is taken to prefetch 2 elements.",),
         versions={"tensorflow": "2.21.0"},

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
-from tensorboard_plugin_memest.memory.host_text import as_text
+from tensorboard_plugin_memest.memory.host_text import advice_as_text, as_text
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class HostLever:
         saving_bytes: how much less that is; 0 or negative where the change does not help.
         cost: what one pays for it, in words.
         code: the line to write.
+        reason: why it does not help, where it does not; else None.
     """
 
     name: str
@@ -55,6 +56,12 @@ class HostLever:
     saving_bytes: int
     cost: str
     code: str
+    reason: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The name, which says what to do; as the changes of a model have it."""
+        return self.name
 
     @property
     def helps(self) -> bool:
@@ -67,6 +74,31 @@ class HostLever:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> HostLever:
         return cls(**data)
+
+
+@dataclass(frozen=True)
+class HostAdvice:
+    """Changes of a pipeline; iterate it for those that help.
+
+    Attributes:
+        levers: those that help, the most helpful first.
+        useless: those that do not, each with the reason.
+    """
+
+    levers: tuple[HostLever, ...]
+    useless: tuple[HostLever, ...]
+
+    def __iter__(self) -> Iterator[HostLever]:
+        return iter(self.levers)
+
+    def __len__(self) -> int:
+        return len(self.levers)
+
+    def __getitem__(self, number: int) -> HostLever:
+        return self.levers[number]
+
+    def __str__(self) -> str:
+        return advice_as_text(self)
 
 
 @dataclass(frozen=True)
@@ -98,12 +130,12 @@ class HostEstimate:
         """The most that the pipeline holds while batches flow."""
         return sum(stage.bytes for stage in self.stages)
 
-    def advice(self) -> tuple[HostLever, ...]:
-        """Changes of the pipeline, each with the peak of the changed pipeline; the most helpful first.
-
-        Those that do not help come last, with a saving of 0 or less.
-        """
-        return self.levers
+    def advice(self) -> HostAdvice:
+        """Changes of the pipeline, each with the peak of the changed pipeline; the most helpful first."""
+        return HostAdvice(
+            tuple(lever for lever in self.levers if lever.helps),
+            tuple(lever for lever in self.levers if not lever.helps),
+        )
 
     def __str__(self) -> str:
         return as_text(self)

@@ -13,13 +13,12 @@ from tensorboard_plugin_memest.memory.text import WIDTH
 from tensorboard_plugin_memest.memory.units import format_bytes
 
 if TYPE_CHECKING:
-    from tensorboard_plugin_memest.memory.host import HostEstimate
+    from tensorboard_plugin_memest.memory.host import HostAdvice, HostEstimate
 
 
 def as_text(estimate: HostEstimate) -> str:
     """Headline, stages, the changes that help and the assumptions; no colours."""
-    file = io.StringIO()
-    console = Console(file=file, width=WIDTH, color_system=None, highlight=False)
+    file, console = _paper()
     peak = estimate.peak_bytes
     console.print(f"Host memory of the data pipeline: {format_bytes(peak)} ({peak:,} bytes)", markup=False)
     if estimate.startup_bytes > peak:
@@ -41,20 +40,39 @@ def as_text(estimate: HostEstimate) -> str:
         stages.add_row(stage.name, format_bytes(stage.bytes), elements, each, stage.reason)
     console.print(stages)
     if estimate.levers:
-        levers = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        levers.add_column("What would change it")
-        levers.add_column("Peak then", justify="right", no_wrap=True)
-        levers.add_column("Saves", justify="right", no_wrap=True)
-        levers.add_column("Cost")
-        for lever in estimate.levers:
-            saves = format_bytes(lever.saving_bytes) if lever.saving_bytes > 0 else "nothing"
-            levers.add_row(lever.name, format_bytes(lever.peak_bytes), saves, lever.cost)
-        console.print(levers)
-        for lever in estimate.levers:
-            if lever.helps:
-                console.print(f"- {lever.name}: {lever.code}", markup=False)
+        _print_advice(console, estimate.advice())
     if estimate.assumptions:
         console.print("\nAssumed:", markup=False)
         for assumption in estimate.assumptions:
             console.print(f"- {assumption}", markup=False)
+    return _written(file)
+
+
+def advice_as_text(advice: HostAdvice) -> str:
+    """The changes as a table, the code of those that help, and why the others do not; no colours."""
+    file, console = _paper()
+    _print_advice(console, advice)
+    return _written(file)
+
+
+def _paper() -> tuple[io.StringIO, Console]:
+    file = io.StringIO()
+    return file, Console(file=file, width=WIDTH, color_system=None, highlight=False)
+
+
+def _written(file: io.StringIO) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _print_advice(console: Console, advice: HostAdvice) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("What would change it")
+    table.add_column("Peak then", justify="right", no_wrap=True)
+    table.add_column("Saves", justify="right", no_wrap=True)
+    table.add_column("Cost, or why it does not help")
+    for lever in (*advice.levers, *advice.useless):
+        saves = format_bytes(lever.saving_bytes) if lever.saving_bytes > 0 else "nothing"
+        table.add_row(lever.name, format_bytes(lever.peak_bytes), saves, lever.reason or lever.cost)
+    console.print(table)
+    for lever in advice.levers:
+        console.print(f"- {lever.name}: {lever.code}", markup=False)

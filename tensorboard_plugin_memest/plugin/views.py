@@ -189,7 +189,7 @@ def host_view(estimate: HostEstimate | None) -> Plain:
             "startup_bytes": estimate.startup_bytes,
             "slack_bytes": estimate.slack_bytes,
             "stages": [stage.to_dict() for stage in estimate.stages],
-            "levers": [lever.to_dict() for lever in estimate.advice()],
+            "levers": [lever.to_dict() for lever in estimate.levers],
             "assumptions": list(estimate.assumptions),
         }
     }

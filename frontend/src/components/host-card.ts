@@ -96,7 +96,7 @@ export class HostCard extends LitElement {
             <th scope="col">Change</th>
             <th scope="col" class="number">Needs then</th>
             <th scope="col" class="number">Saves</th>
-            <th scope="col">Cost</th>
+            <th scope="col">Cost, or why it does not help</th>
             <th scope="col">How</th>
           </tr>
         </thead>
@@ -113,7 +113,7 @@ export class HostCard extends LitElement {
                       : html`<span class="soft">nothing</span>`
                   }
                 </td>
-                <td class="why">${lever.cost}</td>
+                <td class="why">${lever.reason ?? lever.cost}</td>
                 <td class="why"><code>${lever.code}</code></td>
               </tr>`,
           )}

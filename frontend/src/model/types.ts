@@ -34,6 +34,8 @@ export interface HostLever {
   saving_bytes: Bytes;
   cost: string;
   code: string;
+  /** Why it does not help; null where it does. */
+  reason: string | null;
 }
 
 export interface HostEstimate {

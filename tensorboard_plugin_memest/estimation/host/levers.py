@@ -9,6 +9,7 @@ from tensorboard_plugin_memest.estimation.host.flow import INFINITE, Books, Flow
 from tensorboard_plugin_memest.estimation.host.pipeline import Component, Constant, Op, rewrite, walk
 from tensorboard_plugin_memest.estimation.host.rules import evaluate
 from tensorboard_plugin_memest.memory.host import HostEstimate, HostLever
+from tensorboard_plugin_memest.memory.units import format_bytes
 
 _MAPS = ("Map", "ParallelMap")
 _FEWER = 10  # A buffer of a tenth.
@@ -47,9 +48,16 @@ def levers(
     for lever in _LEVERS:
         for change in lever(op, books):
             rewritten = books.rewritten if change.rewritten is None else change.rewritten
-            then = estimate(change.op, _blank(books, rewritten)).peak_bytes
-            found.append(HostLever(change.name, then, now.peak_bytes - then, change.cost, change.code))
+            then = estimate(change.op, _blank(books, rewritten))
+            saving = now.peak_bytes - then.peak_bytes
+            made = HostLever(change.name, then.peak_bytes, saving, change.cost, change.code)
+            found.append(made if made.helps else replace(made, reason=_why_not(then)))
     return tuple(sorted(found, key=lambda lever: -lever.saving_bytes))
+
+
+def _why_not(then: HostEstimate) -> str:
+    largest = max(then.stages, key=lambda stage: stage.bytes)
+    return f"What needs most then is {largest.name}, with {format_bytes(largest.bytes)}; this does not touch it."
 
 
 def array_levers(now: HostEstimate) -> tuple[HostLever, ...]:

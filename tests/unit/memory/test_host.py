@@ -34,6 +34,7 @@ def test_the_text_tells_stages_levers_and_assumptions():
     assert "holes of the allocators: up to 7.3 MiB" in text
     assert "1.16 GiB        810" in text
     assert "nothing" in text.split("cache in a file")[1]
+    assert "It is shared." in text
     assert "- images as uint8: tf.cast(image, tf.uint8)" in text
     assert '- cache in a file: dataset.cache("file")' not in text
     assert text.endswith("- AUTOTUNE is taken to prefetch 2 elements.")

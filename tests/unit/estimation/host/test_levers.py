@@ -23,7 +23,7 @@ def small(path: tf.Tensor) -> tf.Tensor:
 
 
 def lever(dataset: Dataset, name: str) -> HostLever:
-    (found,) = [one for one in memest.estimate_dataset(dataset).advice() if one.name == name]
+    (found,) = [one for one in memest.estimate_dataset(dataset).levers if one.name == name]
     return found
 
 
@@ -94,11 +94,16 @@ def test_numbers_can_be_shuffled_instead_of_what_they_stand_for():
 
 
 def test_the_most_helpful_comes_first_and_what_does_not_help_last():
-    found = memest.estimate_dataset(source().map(decode).cache().shuffle(2000).batch(8)).advice()
-    savings = [one.saving_bytes for one in found]
+    advice = memest.estimate_dataset(source().map(decode).cache().shuffle(2000).batch(8)).advice()
+    savings = [one.saving_bytes for one in advice]
     assert savings == sorted(savings, reverse=True)
+    assert len(advice) == len(savings) > 0
+    assert all(one.reason is None for one in advice)
     # The buffer holds what the cache held: alone, neither can go.
-    assert not next(one for one in found if one.name == "no cache").helps
+    (cache,) = [one for one in advice.useless if one.name == "no cache"]
+    assert cache.reason.startswith("What needs most then is shuffle, with")
+    assert advice[0].code in str(advice)
+    assert cache.reason[:40] in str(advice)
 
 
 def test_a_cache_and_a_buffer_of_the_same_tensors_go_together():
@@ -110,7 +115,7 @@ def test_a_cache_and_a_buffer_of_the_same_tensors_go_together():
 
 def test_what_never_was_bytes_is_not_made_bytes():
     sounds = Dataset.range(9).map(lambda one: tf.zeros((100, 100, 1)) + tf.cast(one, tf.float32)).cache()
-    assert "images as uint8" not in [one.name for one in memest.estimate_dataset(sounds).advice()]
+    assert "images as uint8" not in [one.name for one in memest.estimate_dataset(sounds).levers]
 
 
 def test_a_hundred_thousand_large_images_fit_after_three_changes():
@@ -124,4 +129,4 @@ def test_a_hundred_thousand_large_images_fit_after_three_changes():
     best = estimate.advice()[0]
     assert best.name == "shuffle before map"
     assert best.peak_bytes < estimate.peak_bytes / 50
-    assert {"images as uint8", "a shuffle buffer of a tenth"} <= {one.name for one in estimate.advice() if one.helps}
+    assert {"images as uint8", "a shuffle buffer of a tenth"} <= {one.title for one in estimate.advice()}
