@@ -8,6 +8,7 @@ import tensorboard_plugin_memest
 from tensorboard_plugin_memest import __all__ as __all__
 
 if TYPE_CHECKING:
+    from tensorboard_plugin_memest import Advice as Advice
     from tensorboard_plugin_memest import Estimate as Estimate
     from tensorboard_plugin_memest import Explanation as Explanation
     from tensorboard_plugin_memest import HostEstimate as HostEstimate

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.measure.monitor import monitor
     from tensorboard_plugin_memest.measure.profile_files import log_profile
     from tensorboard_plugin_memest.measure.rehearse import rehearse
+    from tensorboard_plugin_memest.memory.advice import Advice
     from tensorboard_plugin_memest.memory.estimate import Estimate
     from tensorboard_plugin_memest.memory.explanation import Explanation
     from tensorboard_plugin_memest.memory.host import HostEstimate
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.memory.verdict import Verdict
 
 _HOMES = {
+    "Advice": "tensorboard_plugin_memest.memory.advice",
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "Explanation": "tensorboard_plugin_memest.memory.explanation",
     "HostEstimate": "tensorboard_plugin_memest.memory.host",
@@ -46,6 +48,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Advice",
     "Estimate",
     "Explanation",
     "HostEstimate",

@@ -34,6 +34,7 @@ def log_model(
     batch_size: int | None = None,
     logdir: str | os.PathLike[str] | None = None,
     limit: int | str | None = None,
+    advice: bool = False,
     **as_for_estimate: Any,
 ) -> Estimate | None:
     """Estimates the training memory of `model` and writes it where TensorBoard's Memory tab finds it.
@@ -48,6 +49,8 @@ def log_model(
             subdirectory `memest`.
         limit: memory of the device to judge by: bytes, text such as `"9.29GiB"`, or a GPU's name; None for the
             device's own.
+        advice: whether to find out, too, what to change so that it needs less (`Estimate.advice`), and write that; it
+            takes as long as some ten to twenty estimates, and a limit has to be known.
         **as_for_estimate: as for `memest.estimate`.
 
     Returns:
@@ -67,6 +70,8 @@ def log_model(
             made = replace(made, limit_bytes=limit_bytes)
         with RunWriter(directory) as writer:
             writer.write_estimate(made)
+            if advice:
+                writer.write_advice(made.advice())
     except (UsageError, NoModelError):
         raise
     except Exception as error:

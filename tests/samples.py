@@ -7,7 +7,9 @@ The numbers are those of the example that started the project, Dense 128 on 1491
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase, Subject
 from tensorboard_plugin_memest.memory.host import HostEstimate, HostLever, Stage
@@ -162,6 +164,34 @@ def sample_estimate(
         ),
         assumptions=("Every step sees a full batch.", "The loss is BinaryCrossentropy, as compiled."),
         limit_bytes=limit_bytes,
+    )
+
+
+def sample_advice() -> Advice:
+    """Advice with a lever that helps, one that does not, and a set of one."""
+    helps = Lever(
+        name="sgd",
+        title="Optimizer SGD",
+        peak_bytes=6_384_800_000,
+        needs_bytes=9_245_760_001,
+        saving_bytes=12_107_541_248,
+        saving_by_category={Category.OPTIMIZER_SLOTS: 6_163_841_024, Category.TEMPORARIES: 5_943_700_224},
+        fits=True,
+        cost="The learning rate has to be tuned.",
+        code="optimizer = keras.optimizers.SGD(learning_rate=0.01)",
+    )
+    does_not = replace(helps, name="mixed_float16", saving_bytes=-7, saving_by_category={}, reason="ß: stays float32")
+    return Advice(
+        limit_bytes=9_975_061_544,
+        peak_bytes=18_492_341_248,
+        needs_bytes=18_492_341_248,
+        fits=False,
+        levers=(helps,),
+        useless=(does_not,),
+        combination=Combination(("sgd",), helps.peak_bytes, helps.needs_bytes),
+        batch_curve=((1, 18_492_341_248),),
+        max_batch_size=0,
+        notes=("XLA could not be tried.",),
     )
 
 

@@ -160,6 +160,7 @@ export function hugeRecording(count: number): Recording {
       },
       verdict: null,
       crash: null,
+      advice: null,
       measured: {
         peak_bytes: measuredPeak,
         total_peak_bytes: measuredPeak,

@@ -29,6 +29,7 @@ class Kind(str, Enum):
     BESIDE = "beside"
     TOTALS = "totals"
     HOST = "host"
+    ADVICE = "advice"
 
     def __str__(self) -> str:
         return self.value

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import Kind, profile_id, tag_for
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
@@ -29,7 +30,17 @@ class Notes:
         return cls(tuple(data["sentences"]))
 
 
-Record = Estimate | MeasuredPeaks | MeasuredProfile | MeasuredBeside | DeviceTotals | Notes | Explanation | HostEstimate
+Record = (
+    Estimate
+    | MeasuredPeaks
+    | MeasuredProfile
+    | MeasuredBeside
+    | DeviceTotals
+    | Notes
+    | Explanation
+    | HostEstimate
+    | Advice
+)
 
 _DictRecord = (
     type[MeasuredPeaks]
@@ -39,6 +50,7 @@ _DictRecord = (
     | type[Explanation]
     | type[HostEstimate]
     | type[DeviceTotals]
+    | type[Advice]
 )
 
 _DICT_RECORDS: dict[Kind, _DictRecord] = {
@@ -49,6 +61,7 @@ _DICT_RECORDS: dict[Kind, _DictRecord] = {
     Kind.BESIDE: MeasuredBeside,
     Kind.TOTALS: DeviceTotals,
     Kind.HOST: HostEstimate,
+    Kind.ADVICE: Advice,
 }
 
 
@@ -68,6 +81,8 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
         return Kind.NOTES, tag_for(Kind.NOTES)
     if isinstance(record, HostEstimate):
         return Kind.HOST, tag_for(Kind.HOST)
+    if isinstance(record, Advice):
+        return Kind.ADVICE, tag_for(Kind.ADVICE)
     if isinstance(record, MeasuredBeside):
         return Kind.BESIDE, tag_for(Kind.BESIDE, f"{record.what}/{record.peaks.device}")
     if isinstance(record, DeviceTotals):
@@ -75,8 +90,8 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
     if isinstance(record, Explanation):
         return Kind.CRASH, tag_for(Kind.CRASH)
     raise TypeError(
-        "memest records an Estimate, HostEstimate, MeasuredPeaks, MeasuredProfile, MeasuredBeside, Explanation or "
-        f"Notes, not {record!r}."
+        "memest records an Estimate, HostEstimate, Advice, MeasuredPeaks, MeasuredProfile, MeasuredBeside, "
+        f"Explanation or Notes, not {record!r}."
     )
 
 

@@ -12,6 +12,7 @@ from tensorboard_plugin_memest.log.event_file import share
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY, build_metadata
 from tensorboard_plugin_memest.log.record import Notes, Record, encode, kind_and_tag
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
@@ -46,6 +47,10 @@ class RunWriter:
     def write_host(self, estimate: HostEstimate) -> None:
         """Records the prediction for the data pipeline."""
         self._write(estimate)
+
+    def write_advice(self, advice: Advice) -> None:
+        """Records what to change so that the training needs less."""
+        self._write(advice)
 
     def write_peaks(self, peaks: MeasuredPeaks) -> None:
         """Records the measured peaks of one device, all of the run so far."""

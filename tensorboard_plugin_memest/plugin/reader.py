@@ -12,6 +12,7 @@ from tensorboard.data import provider
 
 from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, SUBDIRECTORY, Kind, parse_content, profile_id
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
@@ -58,6 +59,7 @@ class RunRecords:
         notes: sentences about what could not be measured.
         crash: why the run ended; None if it did not, or went on afterwards.
         host: the estimate of the data pipeline; None without one.
+        advice: what to change; None without one.
         problems: a sentence for each record that could not be read.
     """
 
@@ -70,6 +72,7 @@ class RunRecords:
     notes: tuple[str, ...] = ()
     crash: Explanation | None = None
     host: HostEstimate | None = None
+    advice: Advice | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -227,5 +230,7 @@ def _add(run: RunRecords, record: Record | str) -> None:
         run.notes = record.sentences
     elif isinstance(record, HostEstimate):
         run.host = record
+    elif isinstance(record, Advice):
+        run.advice = record
     else:
         run.problems.append(record)

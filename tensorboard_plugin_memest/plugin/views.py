@@ -53,6 +53,7 @@ def overview(run: RunRecords, limit_bytes: int | None) -> Plain:
         "name": run.name,
         "estimate": estimate_view(estimate) if estimate else None,
         "verdict": verdict_view(estimate.fits(limit_bytes)) if estimate and limit_bytes else None,
+        "advice": run.advice.to_dict() if run.advice else None,
         "measured": measured_view(run),
         "crash": crash_view(run.crash) if run.crash else None,
         "problems": run.problems,

@@ -69,6 +69,25 @@ def test_the_batch_size_may_be_left_to_fits_default(tmp_path):
     assert any("32, the default of model.fit" in note for note in made.assumptions)
 
 
+def test_advice_is_logged_where_it_is_asked_for(tmp_path):
+    made = memest.log_model(
+        mlp,
+        batch_size=1,
+        logdir=tmp_path,
+        limit="1.5GiB",
+        advice=True,
+        jit_compile=False,
+        device="GPU",
+        compile_timeout=0,
+    )
+    estimate, advice = logged(tmp_path)
+    assert estimate == made
+    assert isinstance(advice, memest.Advice)
+    assert advice.limit_bytes == 3 * 2**29
+    assert advice.fits
+    assert "sgd" in {lever.name for lever in advice.levers}
+
+
 def test_a_limit_is_logged_with_the_estimate(tmp_path):
     made = memest.log_model(mlp(), batch_size=4, logdir=tmp_path, limit="1.5GiB")
     assert made is not None

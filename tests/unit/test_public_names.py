@@ -9,6 +9,7 @@ import tensorboard_plugin_memest
 from tests.integration.processes import answer_of
 
 HOMES = {
+    "Advice": "tensorboard_plugin_memest.memory.advice",
     "Estimate": "tensorboard_plugin_memest.memory.estimate",
     "Explanation": "tensorboard_plugin_memest.memory.explanation",
     "HostEstimate": "tensorboard_plugin_memest.memory.host",

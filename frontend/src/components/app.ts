@@ -6,6 +6,7 @@ import { valueOf } from "../model/load";
 import type { State, Store } from "../model/store";
 import type { Overview } from "../model/types";
 import { base } from "../style/shared";
+import "./advice-card";
 import "./crash-card";
 import "./dominant-items";
 import "./host-card";
@@ -156,6 +157,11 @@ export class App extends LitElement {
                 ></memest-items-card>`
             : nothing
         }
+        ${
+          overview.advice
+            ? html`<memest-advice-card class="advice" .advice=${overview.advice} .unit=${unit}></memest-advice-card>`
+            : nothing
+        }
         ${pipeline ? html`<memest-host-card class="host" .host=${pipeline} .unit=${unit}></memest-host-card>` : nothing}
         <memest-notes-card class="notes" .overview=${overview}></memest-notes-card>
       </div>
@@ -188,6 +194,7 @@ export class App extends LitElement {
             "step step step step peaks peaks"
             "layers layers layers layers layers layers"
             "items items items items items items"
+            "advice advice advice advice advice advice"
             "host host host host host host"
             "notes notes notes notes notes notes";
         }
@@ -195,6 +202,7 @@ export class App extends LitElement {
           grid-template-areas:
             "phases phases phases peaks peaks peaks"
             "step step step step step step"
+            "advice advice advice advice advice advice"
             "host host host host host host"
             "notes notes notes notes notes notes";
         }
@@ -218,6 +226,9 @@ export class App extends LitElement {
         }
         .host {
           grid-area: host;
+        }
+        .advice {
+          grid-area: advice;
         }
         .notes {
           grid-area: notes;

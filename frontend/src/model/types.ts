@@ -18,6 +18,33 @@ export type BytesPerCategory = Partial<Record<Category, Bytes>>;
 export type Outcome = "fits" | "may not fit" | "does not fit";
 export type Shape = readonly (number | null)[];
 
+/** One change to the training, and what the changed one was estimated to need; `reason` is why it does not help. */
+export interface Lever {
+  name: string;
+  title: string;
+  peak_bytes: Bytes;
+  needs_bytes: Bytes;
+  saving_bytes: Bytes;
+  saving_by_category: Record<string, Bytes>;
+  fits: boolean;
+  cost: string;
+  code: string;
+  reason: string | null;
+}
+
+export interface Advice {
+  limit_bytes: Bytes;
+  peak_bytes: Bytes;
+  needs_bytes: Bytes;
+  fits: boolean;
+  levers: Lever[];
+  useless: Lever[];
+  combination: { names: string[]; peak_bytes: Bytes; needs_bytes: Bytes } | null;
+  batch_curve: [number, Bytes][];
+  max_batch_size: number | null;
+  notes: string[];
+}
+
 /** One stage of a data pipeline. */
 export interface HostStage {
   name: string;
@@ -241,6 +268,7 @@ export interface Overview {
   verdict: Verdict | null;
   measured: Measured;
   crash: Crash | null;
+  advice: Advice | null;
   problems: string[];
 }
 

@@ -1,11 +1,13 @@
 import type { Api } from "../model/api";
 import type {
+  Advice,
   Crash,
   DevicePeaks,
   Estimate,
   Headline,
   HostEstimate,
   LayerRow,
+  Lever,
   Measured,
   Overview,
 } from "../model/types";
@@ -79,6 +81,7 @@ export function overview(name: string, change: Partial<Overview> = {}): Overview
     verdict: null,
     measured: measured(),
     crash: null,
+    advice: null,
     problems: [],
     ...change,
   };
@@ -202,6 +205,35 @@ export function host(change: Partial<HostEstimate> = {}): HostEstimate {
       },
     ],
     assumptions: ["AUTOTUNE is taken to prefetch 2 elements."],
+    ...change,
+  };
+}
+
+/** Two changes, one of which makes it fit, and one that does not help. */
+export function advice(change: Partial<Advice> = {}): Advice {
+  const lever: Lever = {
+    name: "sgd",
+    title: "Optimizer SGD",
+    peak_bytes: 500,
+    needs_bytes: 600,
+    saving_bytes: 500,
+    saving_by_category: { optimizer_slots: 500 },
+    fits: true,
+    cost: "Needs a tuned learning rate.",
+    code: "keras.optimizers.SGD()",
+    reason: null,
+  };
+  return {
+    limit_bytes: 700,
+    peak_bytes: 1000,
+    needs_bytes: 1000,
+    fits: false,
+    levers: [lever, { ...lever, name: "half_batch", title: "Batch of 1 instead of 2", peak_bytes: 900, fits: false }],
+    useless: [{ ...lever, name: "mixed_float16", title: "Precision mixed_float16", reason: "weights stay float32" }],
+    combination: { names: ["sgd"], peak_bytes: 500, needs_bytes: 600 },
+    batch_curve: [[2, 1000]],
+    max_batch_size: 0,
+    notes: [],
     ...change,
   };
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
-from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_estimate, sample_peaks, sample_profile
+from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_advice, sample_estimate, sample_peaks, sample_profile
 
 PEAK = 6 * KERNEL_BYTES + 768 + (24300480 + 64) + 1000003 + 1532928 + 256
 
@@ -64,6 +65,7 @@ def test_overview_of_nothing():
         "name": "run",
         "estimate": None,
         "verdict": None,
+        "advice": None,
         "measured": {
             "peak_bytes": None,
             "total_peak_bytes": None,
@@ -81,6 +83,13 @@ def test_overview_of_nothing():
     }
 
 
+def test_advice_is_told_whole():
+    answer = views.overview(RunRecords("run", advice=sample_advice()), None)["advice"]
+    assert answer == json.loads(json.dumps(sample_advice().to_dict()))
+    assert answer["levers"][0]["saving_by_category"] == {"optimizer_slots": 6163841024, "temporaries": 5943700224}
+    assert answer["useless"][0]["reason"] == "ß: stays float32"
+
+
 def test_a_crash_is_told_with_the_largest_of_what_was_alive():
     items = [Item("a", f"op{n}", Category.TEMPORARIES, "x", None, (n,), "int8", n, n) for n in range(100, 0, -1)]
     crash = Explanation("XLA", "ran out", op="op", bytes=7, phase="step", step=3, live=tuple(items), advice=("Less.",))
@@ -95,7 +104,7 @@ def test_a_crash_is_told_with_the_largest_of_what_was_alive():
 
 def test_overview_has_the_fields_of_the_contract(full):
     answer = views.overview(full, None)
-    assert list(answer) == ["name", "estimate", "verdict", "measured", "crash", "problems"]
+    assert list(answer) == ["name", "estimate", "verdict", "advice", "measured", "crash", "problems"]
     assert list(answer["estimate"]) == [
         "subject",
         "peak_bytes",
