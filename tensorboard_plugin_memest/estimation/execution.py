@@ -118,6 +118,7 @@ class Execution:
         caller: str | None = None,
         arguments: Sequence[Buffer | None] = (),
         iteration: int = 0,
+        hands_over: bool = False,
     ) -> None:
         self._program = program
         self._graph = program.graph
@@ -126,6 +127,7 @@ class Execution:
         self._caller = caller
         self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
         self._iteration = iteration
+        self._hands_over = hands_over
         self._plan = program.plan
         self._edges = edges or program.plan.edges
         self._pending = list(self._plan.waits_for)
@@ -211,7 +213,12 @@ class Execution:
                 buffer.references += readers.get((index, output), 0) - 1
                 if buffer.references == 0:
                     self._free(buffer, index)
-        for source in node.inputs:
+        if self._hands_over and index in self._arguments:
+            # The caller does not hold it any more: whoever reads it last frees it.
+            self._release(self._arguments[index], index)
+        # A conditional has handed over all but its condition.
+        is_conditional = node.op in CONDITIONALS and index in self._program.called
+        for source in node.inputs[:1] if is_conditional else node.inputs:
             buffer = values.get(source)
             if buffer is not None:
                 buffer.references -= 1
@@ -235,7 +242,10 @@ class Execution:
         if node.op not in LOOPS:
             # Which branch is taken is decided in the run; the one that makes more memory is the one to reckon with.
             program = max(programs, key=lambda program: program.weight)
-            return self._run_function(program, index, inputs[1:] if node.op in CONDITIONALS else inputs, 0)
+            is_conditional = node.op in CONDITIONALS
+            arguments = inputs[1:] if is_conditional else inputs
+            # The runtime takes conditionals apart, so that a branch's ops hold what they read, and nothing else does.
+            return self._run_function(program, index, arguments, 0, hands_over=is_conditional)
         values = list(inputs)
         for value in values:
             if value is not None:
@@ -248,7 +258,13 @@ class Execution:
         return values
 
     def _run_function(
-        self, program: Program, index: int, arguments: Sequence[Buffer | None], iteration: int
+        self,
+        program: Program,
+        index: int,
+        arguments: Sequence[Buffer | None],
+        iteration: int,
+        *,
+        hands_over: bool = False,
     ) -> list[Buffer | None]:
         called = Execution(
             program,
@@ -258,6 +274,7 @@ class Execution:
             caller=self._caller or self._graph.nodes[index].name,
             arguments=arguments,
             iteration=iteration,
+            hands_over=hands_over,
         )
         return called.call()
 

@@ -302,6 +302,39 @@ def test_of_two_branches_the_one_that_makes_more_is_taken():
         assert "+400 loop/less" not in words
 
 
+def test_a_branch_frees_its_argument_with_the_last_that_reads_it_as_the_runtime_takes_conditionals_apart():
+    chosen = graph(
+        node("start", "MatMul", [], 100), node("which", "MatMul", [], 1), node("loop", "If", ["which", "start"], 100)
+    )
+    made = program(chosen)
+    made.called[2] = [BODY]
+    assert happens(made) == [
+        "+400 start",
+        "+4 which",
+        "+4000 loop/made",
+        "-400 loop/made",
+        "+400 loop/next",
+        "-4000 loop/next",
+        "400 loop",
+        "-400 loop",
+        "-4 loop",
+    ]
+
+
+def test_what_others_read_too_outlives_the_branch_that_got_it():
+    made = program(
+        graph(
+            node("start", "MatMul", [], 100),
+            node("loop", "If", ["start", "start"], 100),
+            node("use", "MatMul", ["start", "loop"], 1),
+        )
+    )
+    made.called[1] = [BODY]
+    words = happens(made)
+    assert words.index("+4 use") < words.index("-400 use")
+    assert words.count("-400 use") == 2
+
+
 def test_a_functions_argument_can_be_its_result():
     passing = program(graph(node("x", "_Arg", [], 100), fetches=["x"], arguments=["x"]))
     assert happens(looping("PartitionedCall", [passing])) == [
