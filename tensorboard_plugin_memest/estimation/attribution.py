@@ -20,7 +20,8 @@ UPDATE = "update"
 # Ops that put a tensor into a list: what a loop stores there is for the backward pass, or is the loop's own output.
 _STORING = {"TensorListPushBack", "TensorListSetItem"}
 
-_FEEDS = {"IteratorGetNext", "IteratorGetNextAsOptional", "OptionalGetValue", "Placeholder"}
+_FEEDS = {"IteratorGetNext", "Placeholder"}
+_OPTIONAL_FEEDS = {"IteratorGetNextAsOptional", "OptionalGetValue"}
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ class Attribution:
             layer = weight.layer if weight else layer
         elif index in self.graph.held:
             category, role = Category.CONSTANTS, "tensor kept by the layer"
-        elif node.op in _FEEDS and not self._inside:
+        elif node.op in _OPTIONAL_FEEDS or (node.op in _FEEDS and not self._inside):
             category, role, layer = Category.INPUTS, "batch", INPUT
         elif self.parts[index] == UPDATE:
             category, role = Category.TEMPORARIES, "update temporary"

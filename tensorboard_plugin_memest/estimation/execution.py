@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tensorboard_plugin_memest.estimation.cost import seconds
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
 from tensorboard_plugin_memest.estimation.graph import CONDITIONALS, LOOPS, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
-from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
+from tensorboard_plugin_memest.estimation.order import Order
 from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag, workspace_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
@@ -216,9 +217,7 @@ class Execution:
         if self._hands_over and index in self._arguments:
             # The caller does not hold it any more: whoever reads it last frees it.
             self._release(self._arguments[index], index)
-        # A conditional has handed over all but its condition.
-        is_conditional = node.op in CONDITIONALS and index in self._program.called
-        for source in node.inputs[:1] if is_conditional else node.inputs:
+        for source in self._kept_inputs(index, node):
             buffer = values.get(source)
             if buffer is not None:
                 buffer.references -= 1
@@ -235,8 +234,17 @@ class Execution:
                 ready.append(follower)
         return ready
 
+    def _kept_inputs(self, index: int, node: Node) -> list[tuple[int, int]]:
+        """The inputs that a node has not handed over to a function: of a loop none, of a conditional the condition."""
+        if index not in self._program.called or node.op not in LOOPS | CONDITIONALS:
+            return node.inputs
+        return [] if node.op in LOOPS else node.inputs[:1]
+
     def _call(self, index: int, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
-        """Runs the functions that a node calls; each value comes back held once."""
+        """Runs the functions that a node calls; each value comes back held once.
+
+        The runtime takes loops and conditionals apart, so that the node itself holds nothing that it hands over.
+        """
         programs = self._program.called[index]
         node = self._graph.nodes[index]
         if node.op not in LOOPS:
@@ -244,13 +252,10 @@ class Execution:
             program = max(programs, key=lambda program: program.weight)
             is_conditional = node.op in CONDITIONALS
             arguments = inputs[1:] if is_conditional else inputs
-            # The runtime takes conditionals apart, so that a branch's ops hold what they read, and nothing else does.
             return self._run_function(program, index, arguments, 0, hands_over=is_conditional)
         values = list(inputs)
-        for value in values:
-            if value is not None:
-                value.references += 1
         for iteration in range(self._program.counts[index]):
+            # Iterations overlap in the run, so that a state may be held until the whole of one is done.
             made = self._run_function(programs[0], index, values, iteration)
             for value in values:
                 self._release(value, index)
@@ -266,9 +271,10 @@ class Execution:
         *,
         hands_over: bool = False,
     ) -> list[Buffer | None]:
+        graph = program.graph
         called = Execution(
             program,
-            InlineOrder(),
+            self._order.inside(lambda node: graph.nodes[node].op, lambda node: seconds(graph, node)),
             self._store,
             events=self.events,
             caller=self._caller or self._graph.nodes[index].name,

@@ -39,6 +39,9 @@ class LayerPaths:
             for path, layer in [*self.layers, *self._last]
             for name, variable in _own_variables(layer)
         }
+        for path, layer in [*self.layers, *self._last]:
+            for name, variable in _kept_variables(layer):
+                self._variable_owners.setdefault(id(variable), (path, name))
 
     def path_of(self, thing: object) -> str | None:
         """The path of a layer; None for anything else."""
@@ -90,6 +93,12 @@ def _own_variables(layer: keras.layers.Layer | tf.Module) -> list[tuple[str, Any
     own = [*layer._trainable_variables, *layer._non_trainable_variables]
     own += [generator.state for generator in getattr(layer, "_seed_generators", [])]
     return [(variable.name, variable) for variable in own]
+
+
+def _kept_variables(layer: keras.layers.Layer | tf.Module) -> list[tuple[str, Any]]:
+    """What a layer keeps beside its weights, such as the states of a recurrent one."""
+    kept = [part for value in vars(layer).values() for part in (value if isinstance(value, (list, tuple)) else [value])]
+    return [(part.name, part) for part in kept if isinstance(part, keras.Variable)]
 
 
 def _held(module: tf.Module, kind: Any) -> list[tuple[str, Any]]:

@@ -1,7 +1,10 @@
-"""TensorLists: how loops pile up tensors for the backward pass, one element an iteration.
+"""TensorLists: how loops pile up tensors for the backward pass, one element an iteration; and optionals.
 
-Source of the rules: `tensorflow/core/kernels/list_kernels.cc`. A list holds references to its elements' memory; pushing
-and setting share the tensor, `TensorListFromTensor` copies each row, `TensorListStack` makes one new tensor.
+An optional, such as a loop over batches gets from its iterator, is a list, too: it holds the tensors of one batch.
+
+Source of the rules: `tensorflow/core/kernels/list_kernels.cc`, `tensorflow/core/kernels/data/optional_ops.cc`. A list
+holds references to its elements' memory; pushing and setting share the tensor, `TensorListFromTensor` copies each row,
+`TensorListStack` makes one new tensor.
 """
 
 from __future__ import annotations
@@ -9,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import tensorflow as tf
+
 from tensorboard_plugin_memest.estimation.events import Buffer, TensorList
-from tensorboard_plugin_memest.estimation.graph import StepGraph, constant_value
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, constant_value
+from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
 LIST_OPS = {
     "EmptyTensorList", "TensorListReserve", "TensorListFromTensor", "TensorListPushBack", "TensorListSetItem",
-    "TensorListGetItem", "TensorListPopBack",
+    "TensorListGetItem", "TensorListPopBack", "IteratorGetNextAsOptional", "OptionalFromValue", "OptionalGetValue",
 }  # fmt: skip
 
 Allocate = Callable[[int, int], Buffer]  # (output of the node that the memory is for, bytes)
@@ -46,6 +52,12 @@ def list_result(
     node = graph.nodes[index]
     given = inputs[0] if inputs and isinstance(inputs[0], TensorList) else None
     match node.op:
+        case "IteratorGetNextAsOptional":
+            return ListResult([TensorList([_held(allocate(0, size)) for size in _element_sizes(node)])])
+        case "OptionalFromValue":
+            return ListResult([TensorList([_held(value) for value in inputs])])
+        case "OptionalGetValue" if given and len(given.elements) == len(node.outputs):
+            return ListResult(list(given.elements))
         case "EmptyTensorList":
             return ListResult([TensorList([])])
         case "TensorListReserve":
@@ -74,6 +86,16 @@ def list_result(
             last = made.elements.pop()
             return ListResult([made, last or allocate(1, node.outputs[1].bytes)], (last,))
     return None
+
+
+def _element_sizes(node: Node) -> list[int]:
+    """Bytes of the tensors of a batch; 0 for those whose size is not known."""
+    types, shapes = node.attributes["output_types"].list.type, node.attributes["output_shapes"].list.shape
+    known = [tf.TensorShape(shape) for shape in shapes]
+    return [
+        size_in_bytes(shape, tf.as_dtype(dtype)) if shape.is_fully_defined() else 0
+        for dtype, shape in zip(types, known, strict=True)
+    ]
 
 
 def _held(buffer: Buffer | None) -> Buffer | None:

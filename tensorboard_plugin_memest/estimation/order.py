@@ -44,6 +44,9 @@ class Order(Protocol):
     def run(self, steps: Steps) -> None:
         """Starts and finishes every node once, each after all it waits for."""
 
+    def inside(self, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> Order:
+        """The order of a function's graph that is called: the runtime puts it in the place of the call."""
+
 
 class InlineOrder:
     """First in, first out: the executor on a GPU, each kernel launched by the thread that readied it."""
@@ -54,6 +57,9 @@ class InlineOrder:
             node = line.popleft()
             steps.start(node)
             line.extend(steps.finish(node))
+
+    def inside(self, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> InlineOrder:
+        return InlineOrder()
 
 
 class PoolOrder:
@@ -76,6 +82,9 @@ class PoolOrder:
         self._tasks: list[deque[int]] = [deque() for _ in range(threads)]
         self._outside: deque[int] = deque()
         self._late: deque[int] = deque()
+
+    def inside(self, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> PoolOrder:
+        return PoolOrder(len(self._lines), op_of, seconds_of)
 
     def run(self, steps: Steps) -> None:
         # The calling thread hands every root to the pool.

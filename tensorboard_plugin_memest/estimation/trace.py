@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 from keras.src.backend.common import global_state
-from tensorflow.python.eager.polymorphic_function.polymorphic_function import OptionalXlaContext
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function, OptionalXlaContext
 from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import op_callbacks
 from tensorflow.python.ops import resource_variable_ops
@@ -265,13 +266,9 @@ def trace_step(
     _build_optimizer(model)
     data = batch.data
 
-    def step_on_iterator(iterator: Any) -> Any:
-        fed = next(iterator)
-        with OptionalXlaContext(for_xla):
-            return getattr(model, method)(fed)
-
     try:
-        return trace_function(method, step_on_iterator, [tf.data.IteratorSpec(data)], lambda: [model], taken)
+        step = _step_on_iterator(model, method, for_xla=for_xla)
+        return trace_function(method, step, [tf.data.IteratorSpec(data)], lambda: [model], taken)
     except Exception as error:
         what = _WORDS[method]
         raise UntraceableError(
@@ -280,6 +277,26 @@ def trace_step(
             "If that is not what it is fed, pass inputs= and targets= as tf.TensorSpecs in the structure of the "
             "data."
         ) from error
+
+
+def _step_on_iterator(model: keras.Model, method: str, *, for_xla: bool) -> Callable[[Any], Any]:
+    """What `fit` calls with its iterator: one step, or in graph mode Keras' own loop over several."""
+
+    def one_step(iterator: Any) -> Any:
+        fed = next(iterator)
+        with OptionalXlaContext(for_xla):
+            return getattr(model, method)(fed)
+
+    if for_xla or method != "train_step" or model.steps_per_execution == 1:
+        return one_step
+    model.jit_compile = model.run_eagerly = False
+    model.make_train_function(force=True)
+    function = model.train_function
+    if not isinstance(function, Function):
+        # Newer releases of Keras look at the iterator before they call the loop.
+        function = inspect.getclosurevars(function).nonlocals["multi_step_on_iterator"]
+    loop: Callable[[Any], Any] = function.python_function
+    return loop
 
 
 def trace_function(

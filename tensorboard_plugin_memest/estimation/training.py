@@ -294,7 +294,12 @@ def _training(
     if not trains:
         notes.append("The model is not compiled and no optimizer was given, so only prediction was estimated.")
     elif model.steps_per_execution != 1:
-        notes.append(f"steps_per_execution={model.steps_per_execution} was estimated as one step at a time.")
+        count = model.steps_per_execution
+        notes.append(
+            f"steps_per_execution={count}: with XLA a step was estimated as if it ran alone."
+            if mode.name == XLA
+            else f"steps_per_execution={count}: a step of this estimate is Keras' loop over {count} batches."
+        )
     return Training(
         model_name=model.name,
         model_class=type(model).__name__,

@@ -99,6 +99,11 @@ class Variables:
         measured = [variable for layer in layers for variable in getattr(layer, "metrics_variables", ())]
         for variable in [*measured, *(variable for metric in metrics for variable in metric.variables)]:
             self._add(variable, variable.path, METRICS, Category.UNATTRIBUTED, "metric state", None)
+        for variable in [thing for thing in reachable(things) if isinstance(thing, keras.Variable)]:
+            # States that a layer keeps beside its weights.
+            layer, own_name = paths.owner_of(variable) or ("", "")
+            if layer:
+                self._add(variable, f"{layer}/{own_name}", layer, Category.UNATTRIBUTED, "state", None)
         for variable in plain:
             # What is left is no layer's, optimizer's or metric's own.
             self._add_plain(variable, paths)

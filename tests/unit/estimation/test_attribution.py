@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
+from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.memory.category import Category
 from tests.unit.estimation.traced import Looked, look
 
@@ -182,3 +183,29 @@ def test_models_with_two_optimizers_update_each_weight_under_its_own():
     assert looked.training.optimizers == ("Adam", "SGD")
     gradients = {tag.variable for tag in looked.tags(least=KERNEL) if tag.category is Category.GRADIENTS}
     assert gradients == {"first/a/kernel", "second/b/kernel"}
+
+
+def test_several_steps_at_once_are_kerass_loop_with_a_batch_ahead():
+    def made(steps: int) -> keras.Model:
+        model = keras.Sequential([keras.Input((400,)), L.Dense(300, activation="relu", name="wide"), L.Dense(1)])
+        model.compile("adam", "mse", steps_per_execution=steps)
+        return model
+
+    five = look(made(5), 64)
+    assert "While" in {node.op for node in five.graph.nodes}
+    assert set(five.program.counts.values()) == {5}
+    kernel = 400 * 300 * 4
+    updates = {tag.variable for tag in five.tags(least=kernel) if tag.role == "update temporary"}
+    assert updates == {"wide/kernel"}
+    assert {tag.layer for tag in five.tags(least=kernel)} == {"wide"}
+    alone, together = (estimate(made(steps), batch_size=64).phases["step"] for steps in (1, 5))
+    batch = 64 * 401 * 4
+    assert together.categories[Category.INPUTS] >= 2 * batch, "the one at work and the next"
+    assert abs(together.peak_bytes - alone.peak_bytes) <= 2 * batch + 0.1 * alone.peak_bytes
+
+
+def test_the_states_of_a_recurrent_layer_are_its_own():
+    model = keras.Sequential([keras.Input(batch_shape=(8, 5, 4)), L.LSTM(16, stateful=True, name="rnn"), L.Dense(1)])
+    model.compile("sgd", "mse")
+    states = [one for one in look(model, 8).training.trace.variables.all if one.role == "state"]
+    assert [(one.layer, one.shape) for one in states] == [("rnn", (8, 16))] * 2

@@ -145,3 +145,29 @@ def test_other_ops_and_unknown_lists_are_left_to_others():
     assert run("MatMul", held(4), held(4))[0] is None
     assert run("TensorListPopBack", None, None)[0] is None
     assert run("TensorListGetItem", listing(), None)[0] is None
+
+
+def test_a_batch_that_may_not_be_there_is_held_by_its_optional():
+    fetching = graph(node("n", "IteratorGetNextAsOptional", [], 1))
+    spec = tf.compat.v1.AttrValue()
+    shapes = tf.compat.v1.AttrValue()
+    spec.list.type.extend([tf.float32.as_datatype_enum, tf.int64.as_datatype_enum, tf.string.as_datatype_enum])
+    for shape in ((8, 5), (8,), (8,)):
+        shapes.list.shape.append(tf.TensorShape(shape).as_proto())
+    fetching.nodes[0].attributes = {"output_types": spec, "output_shapes": shapes}
+    made = Made()
+    batch = elements(list_result(fetching, 0, [], 0, made))
+    assert made.all == [(0, 160), (0, 64), (0, 0)]
+    assert [buffer.references for buffer in batch] == [1, 1, 1]
+    optional = listing(*batch)
+    result, asked = run("OptionalGetValue", optional, makes=(40, 16, 1))
+    assert result is not None
+    assert result.outputs == batch, "the tensors themselves"
+    assert asked.all == []
+
+
+def test_an_optional_holds_what_it_is_made_from():
+    one = held(4)
+    result, _ = run("OptionalFromValue", one)
+    assert elements(result) == [one]
+    assert one.references == 2

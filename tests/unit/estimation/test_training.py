@@ -280,7 +280,7 @@ def test_steps_per_execution_are_said():
     model = mlp()
     model.compile("adam", "mse", steps_per_execution=4)
     (note,) = training_of_model(model, Given(4)).assumptions
-    assert note == "steps_per_execution=4 was estimated as one step at a time."
+    assert note == "steps_per_execution=4: a step of this estimate is Keras' loop over 4 batches."
 
 
 def test_how_a_model_is_compiled_is_told():
