@@ -28,11 +28,13 @@ class PhaseMargin:
     Attributes:
         peak_bytes: the predicted peak.
         margin_bytes: limit minus peak; negative when the phase does not fit.
+        peak_range: lowest and highest peak over the orders that can happen.
         outcome: `FITS`; `MAY_NOT_FIT` when the order of execution decides; or `DOES_NOT_FIT`.
     """
 
     peak_bytes: int
     margin_bytes: int
+    peak_range: tuple[int, int]
     outcome: str
 
 
@@ -84,7 +86,8 @@ class Verdict:
         if self.outcome == DOES_NOT_FIT:
             return f"{needs}: {format_bytes(-self.margin_bytes)} short."
         if self.outcome == MAY_NOT_FIT:
-            return f"{needs}: whether it fits depends on the order in which the ops run."
+            highest = max(phase.peak_range[1] for phase in self.phases.values())
+            return f"{needs}: whether it fits depends on the order in which the ops run, up to {format_bytes(highest)}."
         return f"{needs}: it fits with {format_bytes(self.margin_bytes)} to spare."
 
     def __str__(self) -> str:
@@ -94,12 +97,12 @@ class Verdict:
 def judge(phases: Mapping[str, tuple[int, tuple[int, int]]], limit_bytes: int) -> Verdict:
     """Holds every phase's (peak, (lowest, highest)) in bytes against `limit_bytes`."""
     margins = {}
-    for name, (peak, (_, highest)) in phases.items():
+    for name, (peak, (lowest, highest)) in phases.items():
         if peak > limit_bytes:
             outcome = DOES_NOT_FIT
         elif highest > limit_bytes:
             outcome = MAY_NOT_FIT
         else:
             outcome = FITS
-        margins[name] = PhaseMargin(peak, limit_bytes - peak, outcome)
+        margins[name] = PhaseMargin(peak, limit_bytes - peak, (lowest, highest), outcome)
     return Verdict(limit_bytes, margins)
