@@ -46,16 +46,16 @@ def main() -> None:
     if args.only == MEASURE:
         return
     rows = []
+    args.json.parent.mkdir(parents=True, exist_ok=True)
     for configuration, setting in pairs:
         row = _row(console, store, configuration, setting)
         if row is not None:
             rows.append(row)
+            args.json.write_text(json.dumps({**about(), "rows": rows}, indent=1))
     if not rows:
         console.print("Nothing was measured that matches; leave out --only estimate to measure.")
         return
     print_report(console, rows, args.worst)
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps({**about(), "rows": rows}, indent=1))
 
 
 def _arguments() -> argparse.Namespace:
