@@ -242,8 +242,9 @@ class _Updates:
 
         if not self._is_plain(gradient, variable, learning_rate):
             return really()
-        kind = self._kind(gradient, variable, learning_rate)
         tensors = self._tensors(gradient, variable, learning_rate)
+        # What there is to read is part of it: some weights may lack a slot.
+        kind = (*self._kind(gradient, variable, learning_rate), *tensors)
         if kind in self._surely:
             return self._graph.repeat(self._surely[kind], tensors)
         if kind in self._once and self._once[kind] is None:
