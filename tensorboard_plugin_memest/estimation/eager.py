@@ -19,7 +19,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
 # Ops whose eager output is the input's memory.
-_SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient"}
+_SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "IdentityN"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     Raises:
         ValueError: the shape of the result is not known.
     """
-    graph = _Scratch()
+    graph = ScratchGraph()
     # A tape of the caller's would hold every tensor that is made.
     with graph.as_default(), record.stop_recording():
         result = function()
@@ -96,9 +96,11 @@ def _recipe(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> str:
     return digest.hexdigest()
 
 
-class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__("scratch")
+class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
+    """A graph that notes which of its tensors Python holds, and from when to when."""
+
+    def __init__(self, name: str = "scratch", *more: Any) -> None:
+        super().__init__(name, *more)
         self.run_so_far = EagerRun()
         self._ops_made: list[Any] = []
         self._alive: dict[int, tuple[Any, int]] = {}  # id of a tensor: the tensor, references when nobody holds it
@@ -132,15 +134,19 @@ class _Scratch(tf_func_graph.FuncGraph):  # type: ignore[misc]
 
     def _record(self, op: Any, inputs: Any) -> None:
         # Not `op.inputs`: an op that was asked for its inputs holds them from then on.
-        shared = self._numbers.get(id(inputs[0])) if op.type in _SHARING else None
+        shared = [self._numbers.get(id(tensor)) for tensor in inputs] if op.type in _SHARING else []
+        position = -1
+        # Not `enumerate`, which would hold the tensor, too, while its references are counted.
         for tensor in op.outputs:
+            position += 1
             if not tensor.shape.is_fully_defined():
                 continue
             size = size_in_bytes(tensor.shape, tensor.dtype)
             if size == 0:
                 continue
-            number = shared
-            if number is None:
+            number = shared[position] if shared else None
+            # What was given up already is computed anew where it is wanted again, by a gradient say.
+            if number is None or not self._holders[number]:
                 number = len(self.run_so_far.made)
                 self.run_so_far.made.append(Made(op.type, tuple(tensor.shape), tensor.dtype.name, size))
                 self.run_so_far.steps.append((number, True))

@@ -15,11 +15,12 @@ from tensorboard_plugin_memest.estimation.batches import derived_step
 from tensorboard_plugin_memest.estimation.called import TracedStep
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import Device, training_device
+from tensorboard_plugin_memest.estimation.eager_mode import phases_of_eager
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
-from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, check_mode
+from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, check_mode
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.saving import checked_callbacks, checkpoint_phase, host_costs
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
@@ -62,7 +63,7 @@ def estimate(
         loss: as for `model.compile`; wins over what the model was compiled with.
         jit_compile: True for XLA, False for graph mode, `"auto"` for what Keras chooses on the device. None takes what
             the model was compiled with, or `"auto"` if it was not.
-        run_eagerly: True for eager mode, which this release estimates as graph mode, and says so.
+        run_eagerly: True for eager mode, as in `model.compile`. False takes what the model was compiled with.
         inputs: `tf.TensorSpec`s of one batch, in the structure that the model takes, where the model does not say; a
             batch dimension of None is filled in.
         targets: `tf.TensorSpec`s of the targets, where they do not follow from the loss and the outputs.
@@ -213,6 +214,8 @@ def assemble(
     mode = training.mode
     if mode.name == XLA:
         phases, resident, notes = phases_with_xla(training, device, compile_timeout)
+    elif mode.name == EAGER:
+        phases, resident, notes = phases_of_eager(training, device)
     else:
         phases, resident, notes = phases_of_graph(training, device)
     if not training.trains:
@@ -223,8 +226,6 @@ def assemble(
     if costs:
         phases["checkpoint"] = checkpoint_phase(costs, training.trace.variables.all)
         notes += [cost.what for cost in costs]
-    if mode.name == EAGER:
-        mode = Mode(GRAPH, (*mode.reasons, "This estimate is for graph mode; eager steps differ."))
     return Estimate(
         subject=Subject(
             model_name=training.model_name,

@@ -83,6 +83,7 @@ def training_of_step(
             fixed_batch_sizes=set(),
             steps={call.batch_size: traced_step(trace.graph, trace.fed)},
             further=[],
+            eager_steps=[],
             trains=True,
             creations=creations,
         )

@@ -111,7 +111,7 @@ def _without_callers(name: str) -> Iterator[str]:
         name = name.partition("/")[2]
 
 
-class _ObservedGraph(RepeatingGraph):
+class ObservedGraph(RepeatingGraph):
     """A FuncGraph that notes for each op what was being called when it was made, outermost first."""
 
     def __init__(self, name: str, things: Sequence[Any]) -> None:
@@ -320,7 +320,7 @@ def trace_function(
     """
     things = find()
     optimizers = [thing for thing in reachable(things) if isinstance(thing, keras.optimizers.Optimizer)]
-    graph = _ObservedGraph(name, things)
+    graph = ObservedGraph(name, things)
     for scope in taken:
         graph.unique_name(scope)
     fed: set[str] = set()
@@ -355,7 +355,7 @@ def _build_optimizer(model: keras.Model) -> None:
             optimizer.build(model.trainable_variables)
 
 
-def _captured(graph: _ObservedGraph, variables: Variables) -> tuple[dict[str, Variable], list[str]]:
+def _captured(graph: ObservedGraph, variables: Variables) -> tuple[dict[str, Variable], list[str]]:
     """The variables that the step uses, by the name of their placeholder, and what had to be assumed about others."""
     handles: dict[str, Variable] = {}
     notes: list[str] = []

@@ -19,9 +19,10 @@ from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
+from tensorboard_plugin_memest.estimation.eager_step import EagerStep, eager_step
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
-from tensorboard_plugin_memest.estimation.mode import XLA, Mode, mode_of
+from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.phases import Birth
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of, reachable
@@ -95,6 +96,7 @@ class Training:
         fixed_batch_sizes: the only batch sizes that the model takes; empty if it takes any.
         steps: the step as traced for this batch size and, where that was cheap, for others.
         further: steps of evaluation and prediction, where they were asked for.
+        eager_steps: its steps as they run eagerly, where they do.
         trains: whether it is trained; else `trace` is a step of prediction.
         creations: the variables that never came to be.
     """
@@ -115,6 +117,7 @@ class Training:
     fixed_batch_sizes: set[int]
     steps: dict[int, TracedStep]
     further: list[Pass]
+    eager_steps: list[EagerStep]
     trains: bool
     creations: Creations
 
@@ -316,7 +319,8 @@ def _training(
         batch_assumptions=batch_notes,
         fixed_batch_sizes=fixed,
         steps=_steps(model, given, trace, batch_size, fixed, building, mode) if trains else {},
-        further=_further(model, given, mode, trains=trains),
+        further=[] if mode.name == EAGER else _further(model, given, mode, trains=trains),
+        eager_steps=_eager_steps(model, given, batch_size, trains=trains) if mode.name == EAGER else [],
         trains=trains,
         creations=creations,
     )
@@ -349,6 +353,23 @@ def _further(model: keras.Model, given: Given, mode: Mode, *, trains: bool) -> l
     return found
 
 
+def _eager_steps(model: keras.Model, given: Given, batch_size: int, *, trains: bool) -> list[EagerStep]:
+    """The steps that are asked for, as they run eagerly."""
+    wanted = [
+        ("step", "train_step", batch_size if trains else None),
+        ("evaluate", "test_step", given.validation_batch_size if trains else None),
+        ("predict", "predict_step", given.predict_batch_size),
+    ]
+    found = []
+    for phase, method, size in wanted:
+        if size is None:
+            continue
+        x = input_specs(model, batch_size_of(model, size, given.inputs)[0], given.inputs)
+        y = None if phase == "predict" else targets_of(model, x, size, given)[0]
+        found.append(eager_step(model, Batch(x, y), phase, method))
+    return found
+
+
 def _accumulated(outputs: list[Any], batch_size: int) -> str:
     known = [output for output in outputs if output.shape.is_fully_defined()]
     each = sum(size_in_bytes(output.shape, output.dtype) for output in known) / batch_size
@@ -374,7 +395,7 @@ def _steps(
 ) -> dict[int, TracedStep]:
     """The step for this batch size and, where a trace is quick, for as many others as tell how it depends on that."""
     steps = {batch_size: traced_step(trace.graph)}
-    if fixed or given.one_size or len(steps[batch_size].definition.node) > QUICK_OPS:
+    if fixed or given.one_size or mode.name == EAGER or len(steps[batch_size].definition.node) > QUICK_OPS:
         return steps
     *others, never_traced = other_sizes(batch_size, 3)
     for size in others:

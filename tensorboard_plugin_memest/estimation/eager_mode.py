@@ -1,0 +1,111 @@
+"""The phases of a training whose steps run eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
+from tensorboard_plugin_memest.estimation.device import Device
+from tensorboard_plugin_memest.estimation.eager_step import EagerStep
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimation.execution import VariableStore
+from tensorboard_plugin_memest.estimation.phases import birth_events, existing_events
+from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
+from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE
+from tensorboard_plugin_memest.estimation.training import Training
+from tensorboard_plugin_memest.estimation.variables import INPUT, OPTIMIZER, Variable, size_in_bytes
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.estimate import Phase
+
+_NOTE = (
+    "Eager steps were followed op by op, with tensors held as long as Python and the gradient tape hold them. "
+    "Workspace of kernels is not counted."
+)
+
+
+def phases_of_eager(training: Training, device: Device) -> tuple[dict[str, Phase], int, list[str]]:
+    """The phases, the bytes of all variables, and what had to be assumed."""
+    memory = Memory(BfcAllocator(device.pool))
+    store = VariableStore()
+    weights = [variable for variable in training.trace.variables.all if variable.category is Category.WEIGHTS]
+    stretches: list[tuple[str, list[Event]]] = []
+    if training.built is not None:
+        stretches.append(("build", birth_events(training.built, store)))
+    stretches.append(("", [event for one in training.others for event in existing_events(one, store)]))
+    first, *further = training.eager_steps
+    stretches.append(("first_step", birth_events(training.slots, store) + _events(first, weights)))
+    stretches += [("step", _events(first, weights)) for _ in range(2)]
+    stretches += [(one.phase, _events(one, weights)) for one in further for _ in range(2)]
+    phases = {}
+    for name, events in stretches:
+        played = memory.play(events)
+        if name:
+            phases[name] = Phase(
+                name=name,
+                peak_bytes=played.peak_bytes,
+                requested_peak_bytes=played.requested_peak_bytes,
+                peak_without_scratch_bytes=played.peak_bytes,
+                peak_range=(played.peak_bytes, played.peak_bytes),
+                peak_op=played.peak_op,
+                live_at_peak=played.live_at_peak,
+                timeline=played.timeline,
+                pool_bytes=played.pool_bytes,
+            )
+    notes = [note for one in training.eager_steps for note in one.assumptions]
+    return phases, resident_bytes(list(store.buffers.values())), [_NOTE, *notes]
+
+
+def _events(step: EagerStep, weights: Sequence[Variable]) -> list[Event]:
+    events = []
+    for name, shape, dtype in step.batch:
+        tag = Tag(INPUT, name, Category.INPUTS, "batch", None, shape, dtype)
+        events.append(Event(ALLOCATE, Buffer(size_in_bytes(shape, dtype)), name, tag))
+    fed = [event.buffer for event in events]
+    parts = [_part(step, name) for name in step.names]
+    kept = _kept(step, parts)
+    buffers = [Buffer(made.bytes) for made in step.run.made]
+    left = dict.fromkeys(range(len(buffers)))
+    running = "(start)"
+    for number, is_made in step.run.steps:
+        if is_made:
+            running = step.names[number]
+            tag = _tag(step, number, parts[number], number in kept, weights)
+            events.append(Event(ALLOCATE, buffers[number], running, tag))
+        else:
+            events.append(Event(FREE, buffers[number], running))
+            del left[number]
+    events += [Event(FREE, buffers[number], "(end of the step)") for number in left]
+    return events + [Event(FREE, buffer, "(end of the step)") for buffer in fed]
+
+
+def _part(step: EagerStep, name: str) -> str:
+    if step.owners.find(name).is_update:
+        return UPDATE
+    return BACKWARD if GRADIENT_SCOPE in name else FORWARD
+
+
+def _kept(step: EagerStep, parts: Sequence[str]) -> set[int]:
+    """The forward tensors that are there when the backward pass begins."""
+    alive: set[int] = set()
+    for number, is_made in step.run.steps:
+        if is_made and parts[number] == BACKWARD:
+            return alive
+        (alive.add if is_made else alive.discard)(number)
+    return set()
+
+
+def _tag(step: EagerStep, number: int, part: str, is_kept: bool, weights: Sequence[Variable]) -> Tag:
+    made, name = step.run.made[number], step.names[number]
+    layer, variable = step.owners.find(name).layer, None
+    role = f"{made.op} output"
+    category = Category.ACTIVATIONS if is_kept else Category.TEMPORARIES
+    if part == UPDATE:
+        layer, category, role = OPTIMIZER, Category.TEMPORARIES, "update temporary"
+    elif part == BACKWARD:
+        fit = [one for one in weights if one.layer == layer and one.shape == made.shape and one.trainable]
+        category, role = Category.TEMPORARIES, f"{role}, backward"
+        if len(fit) == 1:
+            category, role, variable = Category.GRADIENTS, "gradient", fit[0].weight
+    return Tag(layer, name, category, role, variable, made.shape, made.dtype)

@@ -1,0 +1,106 @@
+"""A model's step as it runs eagerly: what each op makes, and how long Python and the gradient tape hold it.
+
+The step's Python code runs once in a scratch graph, where tensors are symbolic but are held by the same references as
+eager ones would be: a tensor goes when nobody refers to it any more, neither a Python variable nor the tape that needs
+it for a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
+from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS
+from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.subject import Batch
+from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, UntraceableError
+
+# What these give is the variable's own memory, or none.
+_NO_MEMORY = {"ReadVariableOp", "VarHandleOp", "Placeholder"}
+
+
+@dataclass(frozen=True)
+class EagerStep:
+    """One step that runs eagerly.
+
+    Attributes:
+        phase: `"step"`, `"evaluate"` or `"predict"`.
+        batch: (name, shape, dtype) of each tensor that it is fed.
+        run: what it makes and gives up.
+        names: for each tensor that it makes, the name of the op.
+        owners: who made which op.
+        assumptions: what could not be seen.
+    """
+
+    phase: str
+    batch: Sequence[tuple[str, tuple[int, ...], str]]
+    run: EagerRun
+    names: Sequence[str]
+    owners: Owners
+    assumptions: list[str]
+
+
+def eager_step(model: keras.Model, batch: Batch, phase: str, method: str) -> EagerStep:
+    """Runs `model.<method>` for one batch in a scratch graph; call it where the model is put back as it was afterwards.
+
+    Args:
+        model: compiled; its optimizer's and metrics' variables exist.
+        batch: specs of the data.
+        phase: the phase that the step is of.
+        method: `"train_step"`, `"test_step"` or `"predict_step"`.
+
+    Raises:
+        UntraceableError: the step cannot be run.
+    """
+    graph = _EagerGraph(method, [model])
+    with graph.as_default(), record.stop_recording():
+        fed = keras.tree.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), batch.data)
+    try:
+        with graph.as_default(), graph.metrics_observed():
+            _call(getattr(model, method), fed)
+    except Exception as error:
+        raise UntraceableError(
+            f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    graph.sweep()
+    inside = sorted({op.type for op in graph.get_operations()} & (LOOPS | CONDITIONALS | CALLS))
+    notes = []
+    if inside:
+        notes.append(
+            f"The step has parts that an eager step runs one op after another ({', '.join(inside)}); of these only the "
+            "results were counted."
+        )
+    return EagerStep(
+        phase=phase,
+        batch=[(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in keras.tree.flatten(fed)],
+        run=graph.run_so_far,
+        names=graph.names,
+        owners=graph.owners(LayerPaths(model)),
+        assumptions=notes,
+    )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _call(step: Callable[[Any], Any], fed: Any) -> None:
+    step(fed)
+
+
+class _EagerGraph(ScratchGraph, ObservedGraph):
+    """A graph that notes what lives how long, and who made it."""
+
+    def __init__(self, name: str, things: list[Any]) -> None:
+        super().__init__(name, things)
+        self.names: list[str] = []
+
+    def _record(self, op: Any, inputs: Any) -> None:
+        if op.type in _NO_MEMORY:
+            return
+        super()._record(op, inputs)
+        self.names += [op.name] * (len(self.run_so_far.made) - len(self.names))

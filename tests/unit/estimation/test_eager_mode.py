@@ -1,0 +1,54 @@
+"""Steps that run eagerly."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+
+from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.memory.category import Category
+
+L = keras.layers
+
+
+def build(**compiled) -> keras.Model:
+    parts = [L.Dense(60, activation="relu", name="a"), L.Dropout(0.5), L.Dense(30, name="b")]
+    model = keras.Sequential([keras.Input((40,)), *parts], name="model")
+    model.compile("adam", "mse", **{"jit_compile": False, **compiled})
+    return model
+
+
+@pytest.fixture(scope="module")
+def made():
+    return estimate(build, batch_size=512, run_eagerly=True, validation_batch_size=8, predict_batch_size=16)
+
+
+def test_every_byte_of_an_eager_run_is_told(made):
+    assert made.subject.mode == "eager"
+    assert list(made.phases) == ["build", "first_step", "step", "evaluate", "predict"]
+    for phase in made.phases.values():
+        assert sum(item.bytes for item in phase.live_at_peak) == phase.peak_bytes == phase.timeline.peak_bytes
+
+
+def test_the_tape_holds_what_the_backward_pass_needs(made):
+    held = {(item.layer, item.category) for item in made.phases["step"].live_at_peak}
+    assert {("a", Category.WEIGHTS), ("a", Category.OPTIMIZER_SLOTS), ("a", Category.ACTIVATIONS)} <= held
+    # Forward passes alone hold no more than two outputs at a time.
+    assert Category.ACTIVATIONS not in made.phases["predict"].categories
+    assert made.phases["predict"].peak_bytes < made.phases["step"].peak_bytes
+
+
+def test_a_larger_batch_is_followed_anew(made):
+    larger = made.at_batch_size(1024)
+    again = estimate(build, batch_size=1024, run_eagerly=True, validation_batch_size=8, predict_batch_size=16)
+    assert larger.phases["step"].peak_bytes == again.phases["step"].peak_bytes > made.phases["step"].peak_bytes
+
+
+def test_a_model_that_is_compiled_for_it_is_estimated_eagerly_and_left_as_it_was():
+    model = build(run_eagerly=True)
+    before = dict(vars(model))
+    made = estimate(model, batch_size=4)
+    assert made.subject.mode == "eager"
+    assert "The model is compiled with run_eagerly=True." in made.assumptions
+    assert vars(model) == before
+    assert not model.optimizer.built
