@@ -11,10 +11,11 @@ from dataclasses import replace
 from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
 
 _OPS = {
-    "BatchMatMul", "BatchMatMulV2", "ConjugateTranspose", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput",
-    "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "DepthwiseConv2dNative",
-    "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "MatMul", "Softmax",
-    "Transpose", "_FusedConv2D", "_FusedConv3D", "_FusedDepthwiseConv2dNative", "_FusedMatMul",
+    "AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad", "BatchMatMul", "BatchMatMulV2", "ConjugateTranspose",
+    "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropFilterV2",
+    "Conv3DBackpropInputV2", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
+    "DepthwiseConv2dNativeBackpropInput", "Einsum", "MatMul", "MaxPool", "MaxPool3D", "MaxPool3DGrad", "MaxPoolGrad",
+    "Softmax", "Transpose", "_FusedConv2D", "_FusedConv3D", "_FusedDepthwiseConv2dNative", "_FusedMatMul",
 }  # fmt: skip
 _TYPES = {"float32", "bfloat16", "float16"}
 

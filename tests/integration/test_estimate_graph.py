@@ -19,6 +19,7 @@ PROGRAM = """
     from tensorboard_plugin_memest.estimation.given import Given
     from tensorboard_plugin_memest.estimation.graph import optimized_graph
     from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+    from tensorboard_plugin_memest.estimation.onednn import is_replaced, merge_bias_gradients, merged_bias_gradients
     from tensorboard_plugin_memest.estimation.training import training_of_function
 
     L = keras.layers
@@ -72,17 +73,27 @@ PROGRAM = """
     call, arguments = "StatefulPartitionedCall/", ("_Arg", "VarHandleOp", "Placeholder")
     around = {"identity_RetVal", "Identity", "optional", "NoOp", "StatefulPartitionedCall"}
     after = [node for node in dumped("after_graph_optimization").node if node.name not in around]
+    executed = dumped("after_partition_passes").node
+    made = [[node.name, node.op] for node in predicted.nodes if node.op not in arguments]
+    merge_bias_gradients(predicted)
     print(json.dumps({
         "handed": sorted(told(handed)),
         "really handed": sorted(told(dumped("before_graph_optimization"))),
-        "predicted": [[node.name, node.op] for node in predicted.nodes if node.op not in arguments],
-        "real": [[node.name.replace(call, "", 1), node.op] for node in after if node.op not in arguments],
+        "made": made,
+        "really made": [[node.name.replace(call, "", 1), node.op] for node in after if node.op not in arguments],
+        "replaced": sorted(node.name for node in predicted.nodes if is_replaced(node)),
+        "really replaced": sorted(node.name.replace(call, "", 1) for node in executed if node.op[:4] == "_Mkl"),
+        "merged": sorted(predicted.nodes[merged].name for merged, _ in merged_bias_gradients(predicted)),
+        "really gone": sorted(
+            {node.name.replace(call, "", 1) for node in after}
+            - {node.name.replace(call, "", 1) for node in executed}
+        ),
     }))
 """
 
 
 @pytest.mark.parametrize("kind", ["dense", "convolutions"])
-def test_grappler_is_given_and_makes_what_it_does_in_a_run_node_by_node(kind: str, tmp_path: Path):
+def test_the_graph_is_that_of_a_run_node_by_node_whoever_makes_it(kind: str, tmp_path: Path):
     told = answer_of(
         PROGRAM,
         kind,
@@ -93,5 +104,9 @@ def test_grappler_is_given_and_makes_what_it_does_in_a_run_node_by_node(kind: st
             "TF_DUMP_GRAPH_GROUPS": "main",
         },
     )
+    # What Grappler is given and what it makes of it, in order; then what oneDNN's kernels replace and merge.
     assert told["handed"] == told["really handed"]
-    assert told["predicted"] == told["real"]
+    assert told["made"] == told["really made"]
+    assert told["replaced"] == told["really replaced"]
+    assert told["merged"] == told["really gone"]
+    assert len(told["replaced"]) > 4
