@@ -45,8 +45,14 @@ def test_evaluation_keeps_no_gradients_but_the_slots_of_the_training_it_is_part_
     found = made.phases["evaluate"].categories
     assert Category.GRADIENTS not in found
     assert Category.ACTIVATIONS not in found
-    slots = made.phases["step"].categories[Category.OPTIMIZER_SLOTS]
-    assert found[Category.OPTIMIZER_SLOTS] == pytest.approx(slots, rel=0.01)
+    # What the pool hands out beside differs from phase to phase; what is asked for does not.
+    training, evaluating = (
+        sum(
+            item.requested_bytes for item in made.phases[name].live_at_peak if item.category is Category.OPTIMIZER_SLOTS
+        )
+        for name in ("step", "evaluate")
+    )
+    assert evaluating == training == 2 * made.subject.trainable_parameters * 4 + 12
     # 64 examples of 200 numbers, 30 targets each.
     (batch, targets) = sorted(
         item.requested_bytes for item in made.phases["evaluate"].live_at_peak if item.role == "batch"
