@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-
-import keras
 
 from tensorboard_plugin_memest.advise.blueprint import Blueprint
 from tensorboard_plugin_memest.advise.levers import Proposal, proposals, smaller_batch, why_not
 from tensorboard_plugin_memest.advise.workshop import Workshop
-from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
@@ -25,23 +22,15 @@ MOST_SETS = 8
 LARGEST_SET = 3
 
 
-def advice_for(
-    estimate: Estimate,
-    limit_bytes: int,
-    subject: keras.Model | Callable[[], keras.Model],
-    given: Given,
-    compile_timeout: float,
-) -> Advice:
+def advice_for(estimate: Estimate, limit_bytes: int, origin: Origin) -> Advice:
     """Advice for the training that `estimate` is of.
 
     Args:
         estimate: the training as it is.
         limit_bytes: what it should fit into.
-        subject: what it was made of.
-        given: what was passed beside that.
-        compile_timeout: seconds that XLA may take for each of its estimates.
+        origin: what it was made of.
     """
-    workshop = Workshop(subject, given, estimate, compile_timeout)
+    workshop = Workshop(origin, estimate)
     notes: list[str] = []
     blueprint: Blueprint | None = None
     try:

@@ -12,10 +12,9 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorboard_plugin_memest.advise.blueprint import Blueprint, blueprint_of
 from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.remake import copied_optimizer, remade
-from tensorboard_plugin_memest.estimation import model as estimation
 from tensorboard_plugin_memest.estimation.creation import Creations
-from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.estimation.subject import input_specs
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
@@ -24,19 +23,16 @@ class Workshop:
     """The place where changes are tried on one training; nothing of it is ever allocated.
 
     Args:
-        subject: the model, or a function that builds it.
-        given: what was passed to `estimate` beside it.
+        origin: what the estimate was made of.
         estimate: the training as it is.
-        compile_timeout: seconds that XLA may take for each of its estimates.
     """
 
-    def __init__(
-        self, subject: keras.Model | Callable[[], keras.Model], given: Given, estimate: Estimate, compile_timeout: float
-    ) -> None:
+    def __init__(self, origin: Origin, estimate: Estimate) -> None:
+        subject = origin.model_or_build
+        self._origin = origin
         self._subject = subject
-        self._given = given
+        self._given = origin.given
         self._estimate = estimate
-        self._compile_timeout = compile_timeout
         self._build: Callable[[], keras.Model] = (
             (lambda: remade(subject)) if isinstance(subject, keras.Model) else subject
         )
@@ -72,16 +68,12 @@ class Workshop:
                 inputs = input_specs(subject, batch_size, None)
             subject = change.applied_to(self._build)
         xla = self._estimate.subject.mode == "xla" if change.jit_compile is None else change.jit_compile
-        return estimation.estimate(
+        return self._origin.varied(
             subject,
             batch_size=batch_size,
             optimizer=change.optimizer() if change.optimizer else self._given.optimizer,
-            loss=self._given.loss,
-            jit_compile=xla,
             inputs=inputs,
-            targets=self._given.targets,
-            device=self._estimate.subject.device,
-            compile_timeout=self._compile_timeout,
+            jit_compile=xla,
         )
 
     def _optimizer_of(self, model: keras.Model) -> Any:

@@ -173,7 +173,19 @@ class Origin:
         # Advice is made of estimates, so it imports this module.
         from tensorboard_plugin_memest.advise.advice import advice_for
 
-        return advice_for(estimate, limit_bytes, self.model_or_build, self.given, self.compile_timeout)
+        if self._first is None or not self._first.trains:
+            raise UsageError("advice() is about training, and this estimate is of prediction alone.")
+        return advice_for(estimate, limit_bytes, self)
+
+    def varied(self, model_or_build: keras.Model | Callable[[], keras.Model], **changes: Any) -> Estimate:
+        """The estimate of another model, or of this one with other arguments; the rest is as it was asked for.
+
+        Args:
+            model_or_build: as for `estimate`.
+            **changes: fields of `Given`.
+        """
+        given = replace(self.given, **{"one_size": True, **changes})
+        return Origin(model_or_build, given, self.device, self.compile_timeout, self.callbacks).estimate()
 
     def _train(self, batch_size: int | None) -> Training:
         given = replace(self.given, batch_size=batch_size, one_size=self._first is not None)
