@@ -14,6 +14,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import function_def_to_graph
 from tensorflow.python.grappler import tf_optimizer
 
+from tensorboard_plugin_memest.estimation.bounded import bounded
 from tensorboard_plugin_memest.estimation.called import (
     CalledStep,
     TracedStep,
@@ -21,7 +22,6 @@ from tensorboard_plugin_memest.estimation.called import (
     step_of_optimized,
     traced_step,
 )
-from tensorboard_plugin_memest.estimation.imported import imported
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 
 CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
@@ -71,6 +71,7 @@ class StepGraph:
         held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
         fed: nodes that stand for what the caller of the step passes, and holds until it has run.
         assumed: names of nodes whose first dimension was not known and was taken for the batch.
+        bounded: names of nodes whose size depends on values, and was taken for the largest possible.
         arguments: in a function's graph, the nodes that stand for its arguments, in order.
         library: definitions of the functions that nodes call.
     """
@@ -82,6 +83,7 @@ class StepGraph:
     held: set[int] = field(default_factory=set)
     fed: set[int] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
+    bounded: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
 
@@ -266,17 +268,23 @@ def _read(
     for node in (*definition.node, *(node for function in definition.library.function for node in function.node_def)):
         # Colocation decides nothing on one device, and may name nodes that were optimized away.
         node.attr.pop("_class", None)
-    graph = imported(definition)
+
+    def known(name: str, output: int, inferred: tf.TensorShape) -> tf.TensorShape:
+        shapes = traced.get(name, ())
+        return _merged(inferred, shapes[output] if output < len(shapes) else None)
+
+    def guessed(name: str, output: int, inferred: tf.TensorShape) -> tf.TensorShape:
+        shape = known(name, output, inferred)
+        return tf.TensorShape([batch_size, *shape[1:]]) if batch_size is not None and _lacks_batch(shape) else shape
+
+    graph, of_any_size = bounded(definition, known, guessed)
     index = {node.name: position for position, node in enumerate(ordered)}
     nodes: list[Node] = []
     unknown: list[str] = []
     assumed: list[str] = []
     for node in ordered:
-        known = traced.get(node.name, ())
         made = graph.get_operation_by_name(node.name).outputs
-        shapes = [
-            _merged(tensor.shape, known[number] if number < len(known) else None) for number, tensor in enumerate(made)
-        ]
+        shapes = [known(node.name, number, tensor.shape) for number, tensor in enumerate(made)]
         if batch_size is not None and any(_lacks_batch(shape) for shape in shapes):
             assumed.append(node.name)
             shapes = [[batch_size, *shape[1:]] if _lacks_batch(shape) else shape for shape in shapes]
@@ -300,6 +308,7 @@ def _read(
         fetches=[_source(name, index) for name in fetched],
         unknown=unknown,
         assumed=assumed,
+        bounded=list(of_any_size),
         library={function.signature.name: function for function in definition.library.function},
     )
 

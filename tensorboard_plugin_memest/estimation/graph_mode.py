@@ -62,4 +62,9 @@ def _notes_on_sizes(graph: StepGraph, one: Pass) -> list[str]:
         f"{one.batch_size}."
         for layer in dict.fromkeys(one.owners.find(name).layer for name in graph.assumed)
     ]
-    return [*unknown, *assumed]
+    most = [
+        f"How much {name!r} ({one.owners.find(name).layer}) lets through is decided by values in the run; the most "
+        "that is possible was counted."
+        for name in graph.bounded
+    ]
+    return [*unknown, *assumed, *most]
