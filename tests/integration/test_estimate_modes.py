@@ -85,5 +85,6 @@ def test_a_trainings_peaks_are_as_estimated(name, mode):
     assert list(estimated) == ["build", "first_step", "step"]
     for phase, peak in estimated.items():
         assert peak == pytest.approx(measured[phase][-1], rel=0.02), (phase, estimated, measured)
-    # XLA's memory is one block, and eager ops come one after another: peaks repeat to the byte.
-    assert len(set(measured["step"])) == 1
+    # XLA's memory is one block, which repeats to the byte; eager ops come one after another, but for small ones.
+    lowest, highest = min(measured["step"]), max(measured["step"])
+    assert highest - lowest <= (0 if mode == "xla" else 2**16)
