@@ -26,7 +26,9 @@ def main() -> None:
         )
         if estimate is None:
             raise SystemExit("memest could not estimate the model; the warning above says why.")
-        memest.log_dataset(make_dataset(args.clips), logdir=args.logdir)
+        # The model is estimated without recordings, too; its pipeline begins with their names.
+        if any(args.clips.glob("*/*.wav")):
+            memest.log_dataset(make_dataset(args.clips), logdir=args.logdir)
         writer.write_notes([args.note])
 
 
