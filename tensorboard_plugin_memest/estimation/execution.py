@@ -6,7 +6,7 @@ categories.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -50,6 +50,21 @@ class Plan:
     sources: list[list[Source]]
 
 
+@dataclass(frozen=True)
+class Loop:
+    """How a loop runs.
+
+    Attributes:
+        count: how often.
+        at_once: how many iterations may be under way at a time.
+        deciding: positions of the arguments that its condition looks at.
+    """
+
+    count: int
+    at_once: int = 1
+    deciding: frozenset[int] = frozenset()
+
+
 @dataclass
 class Program:
     """A graph, what its tensors are, and what its kernels keep; with those of the functions it calls.
@@ -67,7 +82,7 @@ class Program:
     tags: Sequence[Sequence[Tag]]
     constants: dict[int, Buffer] = field(default_factory=dict)
     called: dict[int, list[Program]] = field(default_factory=dict)
-    counts: dict[int, int] = field(default_factory=dict)
+    loops: dict[int, Loop] = field(default_factory=dict)
     workspaces: Mapping[int, Workspace] = field(default_factory=dict)
 
     @cached_property
@@ -154,9 +169,22 @@ class Execution:
     def call(self) -> list[Buffer | None]:
         """Runs every node and returns what the graph returns, each held once for the caller."""
         self._order.run(self)
-        if self._finished != len(self._graph.nodes):
+        if not self.is_done:
             raise RuntimeError(f"{self._finished} of {len(self._graph.nodes)} ops became ready.")
         return [self._values.get(fetched) for fetched in self._graph.fetches]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every node has run."""
+        return self._finished == len(self._graph.nodes)
+
+    def give(self, position: int, value: Buffer | None) -> None:
+        """Hands over an argument that was not there in the beginning; its node has not started yet."""
+        self._arguments[self._graph.arguments[position]] = value
+
+    def value(self, fetched: tuple[int, int]) -> Buffer | None:
+        """What an output of a node that has run holds."""
+        return self._values.get(fetched)
 
     @property
     def roots(self) -> list[int]:
@@ -252,29 +280,47 @@ class Execution:
             program = max(programs, key=lambda program: program.weight)
             is_conditional = node.op in CONDITIONALS
             arguments = inputs[1:] if is_conditional else inputs
-            return self._run_function(program, index, arguments, 0, hands_over=is_conditional)
-        values = list(inputs)
-        for iteration in range(self._program.counts[index]):
-            # Iterations overlap in the run, so that a state may be held until the whole of one is done.
-            made = self._run_function(programs[0], index, values, iteration)
-            for value in values:
-                self._release(value, index)
-            values = made
-        return values
+            return self._run_function(program, index, arguments, hands_over=is_conditional)
+        return self._run_loop(index, programs[0], inputs)
+
+    def _run_loop(self, index: int, program: Program, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
+        size = len(program.graph.nodes)
+        order = self._inside(program, size)
+
+        def begin(iteration: int) -> Execution:
+            nothing = [None] * len(inputs)
+            return self._called(program, order, index, nothing, iteration=iteration, hands_over=True)
+
+        iterations = Iterations(program.graph, self._program.loops[index], inputs, begin)
+        order.run(iterations)
+        return iterations.results
 
     def _run_function(
+        self, program: Program, index: int, arguments: Sequence[Buffer | None], *, hands_over: bool
+    ) -> list[Buffer | None]:
+        order = self._inside(program, len(program.graph.nodes))
+        return self._called(program, order, index, arguments, hands_over=hands_over).call()
+
+    def _inside(self, program: Program, size: int) -> Order:
+        """The order of a function's nodes, or those of many runs of it, `size` numbers apart."""
+        graph = program.graph
+        return self._order.inside(
+            lambda number: graph.nodes[number % size].op, lambda number: seconds(graph, number % size)
+        )
+
+    def _called(
         self,
         program: Program,
+        order: Order,
         index: int,
         arguments: Sequence[Buffer | None],
-        iteration: int,
         *,
-        hands_over: bool = False,
-    ) -> list[Buffer | None]:
-        graph = program.graph
-        called = Execution(
+        iteration: int = 0,
+        hands_over: bool,
+    ) -> Execution:
+        return Execution(
             program,
-            self._order.inside(lambda node: graph.nodes[node].op, lambda node: seconds(graph, node)),
+            order,
             self._store,
             events=self.events,
             caller=self._caller or self._graph.nodes[index].name,
@@ -282,7 +328,6 @@ class Execution:
             iteration=iteration,
             hands_over=hands_over,
         )
-        return called.call()
 
     def _outputs(self, index: int, node: Node, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
         if node.op in LIST_OPS:
@@ -402,6 +447,110 @@ def _is_free(buffer: Buffer | None) -> bool:
     """Whether the node that reads a buffer may have it."""
     # One reference is this node's own reading; a second means somebody else still needs the value.
     return buffer is not None and not isinstance(buffer, TensorList) and buffer.references == 1
+
+
+class Iterations:
+    """A loop's iterations, run together: each node of one runs as soon as what it waits for is there.
+
+    A value goes to the next iteration when it is made, not when the whole iteration is done, once the loop's condition
+    is known there. So what does not depend on the state, such as counting, runs ahead of what does. The number of a
+    node is its index in the body, and the size of the body more for each iteration. Source of the rules:
+    `propagator_state.cc`.
+
+    Args:
+        body: the graph of the loop's body.
+        loop: how it runs.
+        inputs: what the loop is given, each held once for it.
+        begin: makes the run of one iteration, whose arguments are still to come.
+    """
+
+    def __init__(
+        self,
+        body: StepGraph,
+        loop: Loop,
+        inputs: Sequence[Buffer | None],
+        begin: Callable[[int], Execution],
+    ) -> None:
+        self._size = len(body.nodes)
+        self._arguments = body.arguments
+        self._others = [node for node in edges_of(body).roots if node not in set(body.arguments)]
+        self._loop = loop
+        self._begin = begin
+        self._running: dict[int, Execution] = {}
+        self._undecided: dict[int, set[int]] = {}
+        self._given: dict[int, list[int]] = {}
+        self._later: list[tuple[int, int]] = []  # (iteration, node)
+        self._results: dict[int, Buffer | None] = {}
+        self._positions: dict[int, list[int]] = {}  # of what a node makes for the next iteration
+        self._fetches = body.fetches
+        for position, (node, _) in enumerate(body.fetches):
+            self._positions.setdefault(node, []).append(position)
+        self._first = [
+            number for position, value in enumerate(inputs) for number in self._hand_over(0, position, value)
+        ]
+
+    @property
+    def results(self) -> list[Buffer | None]:
+        """What the last iteration made, each held once for the caller.
+
+        Raises:
+            RuntimeError: not every iteration has run to its end.
+        """
+        if len(self._results) != len(self._arguments) or self._running:
+            raise RuntimeError(f"{len(self._running)} iterations of a loop never came to their end.")
+        return [self._results[position] for position in range(len(self._arguments))]
+
+    @property
+    def roots(self) -> list[int]:
+        """The nodes with which the first iteration begins."""
+        return self._first
+
+    def start(self, number: int) -> None:
+        """A node of an iteration begins."""
+        iteration, node = divmod(number, self._size)
+        self._running[iteration].start(node)
+
+    def finish(self, number: int) -> list[int]:
+        """A node of an iteration ends; returns the nodes, of whichever iteration, that it made ready."""
+        iteration, node = divmod(number, self._size)
+        run = self._running[iteration]
+        ready = [iteration * self._size + follower for follower in run.finish(node)]
+        for position in self._positions.get(node, ()):
+            ready += self._hand_over(iteration + 1, position, run.value(self._fetches[position]))
+        if run.is_done:
+            del self._running[iteration]
+            ready += self._resumed()
+        return ready
+
+    def _hand_over(self, iteration: int, position: int, value: Buffer | None) -> list[int]:
+        if iteration == self._loop.count:
+            self._results[position] = value
+            return []
+        if iteration not in self._given:
+            self._running[iteration] = self._begin(iteration)
+            self._undecided[iteration] = set(self._loop.deciding)
+            self._given[iteration] = []
+        self._running[iteration].give(position, value)
+        self._given[iteration].append(self._arguments[position])
+        undecided = self._undecided[iteration]
+        was_decided = not undecided and len(self._given[iteration]) > 1
+        undecided.discard(position)
+        if undecided:
+            return []
+        ready = [self._arguments[position]] if was_decided else [*self._given[iteration], *self._others]
+        if iteration - min(self._running) >= self._loop.at_once:
+            self._later += [(iteration, node) for node in ready]
+            return []
+        return [iteration * self._size + node for node in ready]
+
+    def _resumed(self) -> list[int]:
+        """What had to wait because too many iterations were under way, as far as it has not any more."""
+        if not self._later:
+            return []
+        end = min(self._running) + self._loop.at_once
+        ready = [iteration * self._size + node for iteration, node in self._later if iteration < end]
+        self._later = [entry for entry in self._later if entry[0] >= end]
+        return ready
 
 
 def _plan(graph: StepGraph) -> Plan:

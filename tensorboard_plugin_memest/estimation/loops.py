@@ -1,4 +1,4 @@
-"""How often a loop runs."""
+"""How often a loop runs, and what decides that."""
 
 from __future__ import annotations
 
@@ -50,6 +50,19 @@ def iterations(graph: StepGraph, index: int, known: Mapping[int, int]) -> int | 
         distance = sign * (bound - (first or 0)) + included
         counts.append(max(0, -(-distance // abs(step or 1))))
     return min(counts) if counts else None
+
+
+def deciding(graph: StepGraph, index: int) -> frozenset[int]:
+    """Positions of the arguments that the condition of the loop at node `index` looks at."""
+    condition = graph.function(index, "cond")
+    seen: set[int] = set()
+    waiting = [node for node, _ in condition.fetches]
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += [source for source, _ in condition.nodes[node].inputs]
+    return frozenset(position for position, argument in enumerate(condition.arguments) if argument in seen)
 
 
 def _value(graph: StepGraph, index: int, called: StepGraph, node: int) -> int | None:

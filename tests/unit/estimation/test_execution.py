@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tensorboard_plugin_memest.estimation.events import RELABEL
-from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution, Loop, Program, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
-from tests.unit.estimation.graphs import graph, happens, node, program, store, variable
+from tests.unit.estimation.graphs import graph, happens, node, peak, program, store, variable
 
 
 def test_outputs_come_when_a_node_starts_and_inputs_go_when_their_last_reader_ends():
@@ -251,13 +251,13 @@ def looping(op: str, called: list[Program], count: int | None = None) -> Program
     )
     made.called[1] = called
     if count is not None:
-        made.counts[1] = count
+        made.loops[1] = Loop(count)
     return made
 
 
 def test_a_loop_hands_its_state_from_iteration_to_iteration():
-    # The state of an iteration goes with it, the first one's too.
-    one = ["+4000 loop/made", "+400 loop/next", "-4000 loop/next", "-400 loop"]
+    # The state of an iteration goes with the last that reads it, the first one's too.
+    one = ["+4000 loop/made", "-400 loop/made", "+400 loop/next", "-4000 loop/next"]
     assert happens(looping("While", [BODY], 3)) == [
         "+400 start",
         *one,
@@ -268,6 +268,37 @@ def test_a_loop_hands_its_state_from_iteration_to_iteration():
         "-4 use",
         "-400 use",
     ]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 10])
+def test_what_does_not_wait_for_the_state_runs_ahead_as_far_as_iterations_overlap(at_once):
+    body = program(
+        graph(
+            node("n", "_Arg", [], 1),
+            node("sum", "_Arg", [], 1000),
+            node("slow", "Sqrt", ["sum"], 1000),
+            node("slower", "Sqrt", ["slow"], 1000),
+            node("counted", "MatMul", ["n"], 1),
+            node("part", "MatMul", ["n"], 1000),
+            node("added", "Mul", ["slower", "part"], 1000),
+            fetches=["counted", "added"],
+            arguments=["n", "sum"],
+        )
+    )
+    made = program(
+        graph(
+            node("zero", "MatMul", [], 1),
+            node("start", "MatMul", [], 1000),
+            node("loop", "While", ["zero", "start"], 1, 1000),
+        )
+    )
+    made.called[2] = [body]
+    made.loops[2] = Loop(6, at_once, frozenset({0}))
+    words = happens(made)
+    parts = [word for word in words if word == "+4000 loop/part"]
+    assert parts == ["+4000 loop/part"] * 6
+    # Beside the sum, one part for each iteration that is under way: as many as may be, or as there is time for.
+    assert peak(words) // 4000 == 1 + min(at_once, 4)
 
 
 def test_a_loop_that_never_runs_passes_its_state_on():

@@ -31,9 +31,21 @@ def test_a_plain_model_calls_nothing_and_assumes_nothing():
 
 def test_loops_are_counted_forward_and_back():
     looked = with_layer(lambda x: tf.while_loop(lambda n, _: n < 5, lambda n, y: (n + 1, tf.sin(y)), (0, x))[1])
-    assert sorted(looked.program.counts.values()) == [5, 5]
+    assert [loop.count for loop in looked.program.loops.values()] == [5, 5]
     assert looked.notes == []
     assert all(len(programs) == 1 for programs in looked.program.called.values())
+
+
+def test_what_decides_whether_a_loop_goes_on_is_found_and_how_many_iterations_overlap():
+    def call(x):
+        return tf.while_loop(
+            lambda _, n, *__: n < 5, lambda y, n, z: (tf.sin(y), n + 1, z), (x, 0, x), parallel_iterations=7
+        )[0]
+
+    forward, backward = with_layer(call).program.loops.values()
+    # Before the loop's variables TensorFlow puts a counter and a bound of its own, which here nothing bounds.
+    assert forward.deciding == {3}
+    assert (forward.at_once, backward.at_once) == (7, 7)
 
 
 def test_a_loop_that_the_data_decides_is_counted_once_and_that_is_said():
@@ -41,7 +53,7 @@ def test_a_loop_that_the_data_decides_is_counted_once_and_that_is_said():
         return tf.while_loop(lambda y: tf.reduce_max(tf.abs(y)) > 1.0, lambda y: (y * 0.5,), (x,))[0]
 
     looked = with_layer(call)
-    assert set(looked.program.counts.values()) == {1}
+    assert {loop.count for loop in looked.program.loops.values()} == {1}
     assert looked.notes
     for note in looked.notes:
         assert "(odd) runs is not known; it was counted once" in note
@@ -73,6 +85,6 @@ def test_functions_inside_functions_are_programs_too():
     counts = []
     for programs in looked.program.called.values():
         for program in programs:
-            counts += list(program.counts.values())
-    assert 3 in looked.program.counts.values()
+            counts += [loop.count for loop in program.loops.values()]
+    assert 3 in {loop.count for loop in looked.program.loops.values()}
     assert 8 in counts, "the rows of a batch of 8"
