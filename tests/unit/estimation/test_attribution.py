@@ -200,7 +200,7 @@ def test_several_steps_at_once_are_kerass_loop_with_a_batch_ahead():
     assert {tag.layer for tag in five.tags(least=kernel)} == {"wide"}
     alone, together = (estimate(made(steps), batch_size=64).phases["step"] for steps in (1, 5))
     batch = 64 * 401 * 4
-    assert together.categories[Category.INPUTS] >= 2 * batch, "the one at work and the next"
+    assert together.categories[Category.INPUTS] >= batch, "the next one, if not the one at work"
     assert abs(together.peak_bytes - alone.peak_bytes) <= 2 * batch + 0.1 * alone.peak_bytes
 
 
