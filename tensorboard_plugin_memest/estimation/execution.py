@@ -375,6 +375,8 @@ class Execution:
             value = inputs[1]
             if value is not None and value.references == 1 and not value.is_resident:
                 # The value's memory becomes the variable's; the old value goes as soon as nobody reads it.
+                if held.references > 1:
+                    self._rename_old(index, variable, held)
                 value.references += 1
                 self._hold(index, variable, value)
                 self._release(held, index)
@@ -390,18 +392,23 @@ class Execution:
                 self._replace(index, variable, held)
 
     def _replace(self, index: int, variable: Variable, held: Buffer) -> None:
+        self._rename_old(index, variable, held)
         copy = Buffer(variable.bytes, references=1)
         self._emit(ALLOCATE, copy, index, variable_tag(variable))
         self._hold(index, variable, copy)
-        other = next((other for other, buffer in self._store.buffers.items() if buffer is held), None)
+        self._release(held, index)
+
+    def _rename_old(self, index: int, variable: Variable, held: Buffer) -> None:
+        """What a variable's old value is from now on, which others hold or read on."""
+        buffers = self._store.buffers.items()
+        other = next((other for other, buffer in buffers if buffer is held and other is not variable), None)
         if other is not None:
             self._emit(RELABEL, held, index, variable_tag(other))
-        else:
-            # What is still read of the old value is no weight any more.
-            held.is_resident = False
-            old = replace(variable_tag(variable), category=Category.TEMPORARIES, role="old value, still read")
-            self._emit(RELABEL, held, index, old)
-        self._release(held, index)
+            return
+        # What is still read of the old value is no weight any more.
+        held.is_resident = False
+        old = replace(variable_tag(variable), category=Category.TEMPORARIES, role="old value, still read")
+        self._emit(RELABEL, held, index, old)
 
     def _hold(self, index: int, variable: Variable, buffer: Buffer) -> None:
         buffer.is_resident = True

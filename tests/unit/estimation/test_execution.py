@@ -153,7 +153,7 @@ def test_an_update_in_place_costs_nothing(op):
 
 
 @pytest.mark.parametrize("op", ["AssignSubVariableOp", "AssignAddVariableOp"])
-def test_an_update_while_the_old_value_is_read_copies_first(op):
+def test_an_update_while_the_old_value_is_read_copies_it_and_there_is_one_weight_at_a_time(op):
     held = store(W)
     before = held.buffers[W]
     made = graph(*update(op=op), node("late", "MatMul", ["read", "^assign"], 1), variables={"handle": W})
@@ -161,8 +161,8 @@ def test_an_update_while_the_old_value_is_read_copies_first(op):
     words = [f"{event.kind} {event.buffer.bytes} {event.op}" for event in events]
     assert words == [
         "allocate 400 delta",
-        "allocate 400 assign",
         "relabel 400 assign",
+        "allocate 400 assign",
         "relabel 400 assign",
         "free 400 assign",
         "allocate 4 late",
@@ -412,3 +412,19 @@ def test_an_input_that_nobody_else_needs_spares_workspace():
         made.workspaces = {1: Workspace(before=[400, 7], taken_over=0)}
     assert happens(lonely)[1:3] == ["+7 b", "+200 b"]
     assert happens(shared)[1:4] == ["+400 b", "+7 b", "+200 b"]
+
+
+def test_an_old_value_that_is_still_read_when_another_takes_its_place_is_no_weight_any_more():
+    one = variable("w", 100)
+    made = graph(
+        node("w", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["w"], 100),
+        node("new", "MatMul", ["read"], 100),
+        node("set", "AssignVariableOp", ["w", "new"]),
+        node("use", "MatMul", ["read", "^set"], 1),
+        variables={"w": one},
+    )
+    runs = program(made)
+    events = Execution(runs, InlineOrder(), store(one)).run()
+    labels = [event.tag.role for event in events if event.kind == RELABEL and event.op == "set" and event.tag]
+    assert labels == ["old value, still read", "weight"]
