@@ -246,12 +246,14 @@ def test_the_data_pipeline_is_kept_apart_from_the_step(tmp_path, pipeline, eleme
     assert found.measured_peak_bytes == found.step_peak_bytes + found.pipeline_bytes
 
 
-def test_evaluating_with_the_callback_measures_nothing(tmp_path):
+def test_evaluating_and_predicting_alone_are_measured_beside_a_training_that_is_none(tmp_path):
     model = make_model()
     callback = measuring(tmp_path)
     model.evaluate(X, Y, verbose=0, callbacks=[callback])
     model.predict(X, verbose=0, callbacks=[callback])
-    assert read_log(tmp_path).records == []
+    records = read_log(tmp_path).records
+    assert {type(record) for record in records} == {MeasuredBeside}
+    assert {"evaluate", "predict"} <= {record.what for record in records}
 
 
 def test_steps_that_run_in_one_execution_are_one_record_of_all_of_them(tmp_path):
