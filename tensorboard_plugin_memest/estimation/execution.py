@@ -107,6 +107,15 @@ class Program:
         return events
 
     @cached_property
+    def ops(self) -> int:
+        """How many ops one run runs, those of functions that it calls included, and of loops each time."""
+        called = sum(
+            (self.loops[index].count if index in self.loops else 1) * max(program.ops for program in programs)
+            for index, programs in self.called.items()
+        )
+        return len(self.graph.nodes) + called
+
+    @cached_property
     def weight(self) -> int:
         """Bytes that one run makes, nested ones included: which of two branches costs more."""
         own = sum(output.bytes for node in self.graph.nodes for output in node.outputs)

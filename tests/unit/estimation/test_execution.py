@@ -301,6 +301,12 @@ def test_what_does_not_wait_for_the_state_runs_ahead_as_far_as_iterations_overla
     assert peak(words) // 4000 == 1 + min(at_once, 4)
 
 
+def test_a_programs_ops_are_counted_as_often_as_they_run():
+    assert BODY.ops == 3
+    assert looping("While", [BODY], 5).ops == 3 + 5 * 3
+    assert looping("PartitionedCall", [BODY]).ops == 3 + 3
+
+
 def test_a_loop_that_never_runs_passes_its_state_on():
     words = happens(looping("While", [BODY], 0))
     assert words == ["+400 start", "400 loop", "+4 use", "-4 use", "-400 use"]
