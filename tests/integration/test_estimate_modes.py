@@ -84,7 +84,9 @@ def test_a_trainings_peaks_are_as_estimated(name, mode):
     assert made == mode
     assert list(estimated) == ["build", "first_step", "step"]
     for phase, peak in estimated.items():
-        assert peak == pytest.approx(measured[phase][-1], rel=0.02), (phase, estimated, measured)
-    # XLA's memory is one block, which repeats to the byte; eager ops come one after another, but for small ones.
-    lowest, highest = min(measured["step"]), max(measured["step"])
-    assert highest - lowest <= (0 if mode == "xla" else 2**16)
+        # Which chunks are free decides about some percent of such small models, and in eager mode changes between steps.
+        lowest, highest = min(measured[phase]), max(measured[phase])
+        assert 0.97 * lowest <= peak <= 1.03 * highest, (phase, estimated, measured)
+    if mode == "xla":
+        # XLA's memory is one block, which repeats to the byte.
+        assert min(measured["step"]) == max(measured["step"])
