@@ -84,7 +84,7 @@ def test_a_trainings_peaks_are_as_estimated(name, mode):
     assert made == mode
     assert list(estimated) == ["build", "first_step", "step"]
     for phase, peak in estimated.items():
-        # Which chunks are free decides about some percent of such small models, and in eager mode changes between steps.
+        # Which chunks are free decides about some percent of such small models; in eager mode it changes between steps.
         lowest, highest = min(measured[phase]), max(measured[phase])
         assert 0.97 * lowest <= peak <= 1.03 * highest, (phase, estimated, measured)
     if mode == "xla":
