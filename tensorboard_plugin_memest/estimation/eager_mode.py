@@ -42,17 +42,7 @@ def phases_of_eager(training: Training, device: Device) -> tuple[dict[str, Phase
     for name, events in stretches:
         played = memory.play(events)
         if name:
-            phases[name] = Phase(
-                name=name,
-                peak_bytes=played.peak_bytes,
-                requested_peak_bytes=played.requested_peak_bytes,
-                peak_without_scratch_bytes=played.peak_bytes,
-                peak_range=(played.peak_bytes, played.peak_bytes),
-                peak_op=played.peak_op,
-                live_at_peak=played.live_at_peak,
-                timeline=played.timeline,
-                pool_bytes=played.pool_bytes,
-            )
+            phases[name] = played.phase(name)
     notes = [note for one in training.eager_steps for note in one.assumptions]
     return phases, resident_bytes(list(store.buffers.values())), [_NOTE, *notes]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
@@ -91,16 +91,10 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
         _, number, step = moments[math.ceil(TYPICAL * len(moments)) - 1]
         played, without_scratch = _play(run, device, likely[number], name, step)
         peaks = [peak for outline in outlines for peak in outline.peaks[name]]
-        phases[name] = Phase(
-            name=name,
-            peak_bytes=played.peak_bytes,
-            requested_peak_bytes=played.requested_peak_bytes,
+        phases[name] = replace(
+            played.phase(name),
             peak_without_scratch_bytes=without_scratch,
             peak_range=(min(peaks), max(peaks)),
-            peak_op=played.peak_op,
-            live_at_peak=played.live_at_peak,
-            timeline=played.timeline,
-            pool_bytes=played.pool_bytes,
             owners=played.owners,
         )
     return phases, outlines[0].resident_bytes

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.memory.estimate import Phase
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.whose import Whose
@@ -43,6 +44,20 @@ class Played:
     timeline: Timeline
     pool_bytes: int
     owners: Mapping[str, Whose]
+
+    def phase(self, name: str) -> Phase:
+        """The phase `name`, if this is the only way in which it can go and no kernel used scratch."""
+        return Phase(
+            name=name,
+            peak_bytes=self.peak_bytes,
+            requested_peak_bytes=self.requested_peak_bytes,
+            peak_without_scratch_bytes=self.peak_bytes,
+            peak_range=(self.peak_bytes, self.peak_bytes),
+            peak_op=self.peak_op,
+            live_at_peak=self.live_at_peak,
+            timeline=self.timeline,
+            pool_bytes=self.pool_bytes,
+        )
 
 
 class Memory:

@@ -90,17 +90,7 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
             continue
         if stretch.block is not None:
             played = _opened(played, stretch, *stretch.block)
-        phases[stretch.phase] = Phase(
-            name=stretch.phase,
-            peak_bytes=played.peak_bytes,
-            requested_peak_bytes=played.requested_peak_bytes,
-            peak_without_scratch_bytes=played.peak_bytes,
-            peak_range=(played.peak_bytes, played.peak_bytes),
-            peak_op=played.peak_op,
-            live_at_peak=played.live_at_peak,
-            timeline=played.timeline,
-            pool_bytes=played.pool_bytes,
-        )
+        phases[stretch.phase] = played.phase(stretch.phase)
     return phases, resident_bytes(list(dict.fromkeys(store.buffers.values())))
 
 
