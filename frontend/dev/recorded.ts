@@ -1,5 +1,5 @@
 import { ApiError, type Api } from "../src/model/api";
-import type { Curve, Headline, HostEstimate, ItemsAnswer, Overview, PeaksAnswer } from "../src/model/types";
+import type { Curve, Gpu, Headline, HostEstimate, ItemsAnswer, Overview, PeaksAnswer } from "../src/model/types";
 
 /** All answers about one run, as the HTTP API gives them. */
 export interface Recording {
@@ -28,6 +28,7 @@ export function recordedApi(recordings: readonly Recording[]): Api {
     return value;
   };
   return {
+    gpus: () => Promise.resolve(GPUS),
     runs: () => Promise.resolve(recordings.map(({ headline }) => headline)),
     overview: async (run, limit) => {
       const { overview } = await find(run);
@@ -43,3 +44,10 @@ export function recordedApi(recordings: readonly Recording[]): Api {
     host: async (run) => ({ host: (await find(run)).host ?? null }),
   };
 }
+
+const gib = (count: number): number => count * 2 ** 30;
+
+const GPUS: Gpu[] = [
+  { name: "RTX 3080 10GB", vendor: "NVIDIA", memory_bytes: gib(10), usable_bytes: gib(8.5), carries: null },
+  { name: "g5.xlarge", vendor: "NVIDIA", memory_bytes: gib(22.5), usable_bytes: gib(21), carries: "A10G" },
+];

@@ -39,7 +39,7 @@ export function mount(api: Api): Store {
   address.watch((place) => void store.goTo(place));
   onReload(host, () => void store.reload());
   document.body.append(app);
-  void store.start(address.read());
+  void store.goTo(address.read());
   return store;
 }
 

@@ -11,6 +11,7 @@ from tensorboard.plugins import base_plugin
 from werkzeug import wrappers
 
 from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, Kind, profile_id
+from tensorboard_plugin_memest.memory.catalogue import CATALOGUE
 from tensorboard_plugin_memest.memory.estimate import Phase
 from tensorboard_plugin_memest.memory.limits import resolve_limit
 from tensorboard_plugin_memest.plugin import static, views
@@ -44,6 +45,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         files = wrappers.Request.application(self.static_route)
         return {
             "/runs": json_app(self.runs_route),
+            "/gpus": json_app(self.gpus_route),
             "/overview": json_app(self.overview_route),
             "/items": json_app(self.items_route),
             "/timeline": json_app(self.timeline_route),
@@ -69,6 +71,13 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         """Every run with its headline."""
         listing = self._reader.listing(ctx, experiment)
         return {"runs": [self._headline(ctx, experiment, name, listed) for name, listed in listing.items()]}
+
+    def gpus_route(self, _request: wrappers.Request) -> Any:
+        return self.gpus_impl()
+
+    def gpus_impl(self) -> views.Plain:
+        """What a limit may name: devices and instance types."""
+        return {"gpus": [views.gpu_view(gpu) for gpu in CATALOGUE]}
 
     def overview_route(self, request: wrappers.Request) -> Any:
         return self.overview_impl(*_who(request), required(request, "run"), request.args.get("limit") or None)

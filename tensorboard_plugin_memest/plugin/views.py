@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import profile_id
+from tensorboard_plugin_memest.memory.catalogue import GpuModel
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
@@ -37,6 +38,17 @@ def headline(run: RunRecords) -> Plain:
         "measured_peak_bytes": comparison_of(run).step_peak_bytes,
         "limit_bytes": estimate.limit_bytes if estimate else None,
         "problems": run.problems,
+    }
+
+
+def gpu_view(gpu: GpuModel) -> Plain:
+    """A device of the catalogue."""
+    return {
+        "name": gpu.name,
+        "vendor": gpu.vendor,
+        "memory_bytes": gpu.memory_bytes,
+        "usable_bytes": gpu.usable_bytes,
+        "carries": gpu.carries,
     }
 
 

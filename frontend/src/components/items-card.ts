@@ -7,15 +7,12 @@ import type { ItemsAnswer } from "../model/types";
 import { base, card, segments, tables } from "../style/shared";
 import { counted, phaseLabel } from "../views/words";
 import { bars } from "./bar";
+import { choose } from "./choose";
 import { bytes } from "./figure";
 import { ITEM_COLUMNS, itemTable } from "./item-rows";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
 
-/**
- * Everything alive at the peak of a phase, asked for only when opened.
- *
- * Fires `show-items` (detail: the phase, or null when closed).
- */
+/** Everything alive at the peak of a phase, asked for only when opened. */
 @customElement("memest-items-card")
 export class ItemsCard extends LitElement {
   @property({ attribute: false }) phases: readonly string[] = [];
@@ -62,7 +59,7 @@ export class ItemsCard extends LitElement {
             html`<button
               type="button"
               aria-pressed=${name === this.phase ? "true" : "false"}
-              @click=${() => this.#fire(name)}
+              @click=${() => choose(this, { items: name })}
             >
               ${phaseLabel(name)}
             </button>`,
@@ -90,12 +87,8 @@ export class ItemsCard extends LitElement {
   #toggle(event: Event): void {
     const { open } = event.target as HTMLDetailsElement;
     if (open !== (this.phase !== null)) {
-      this.#fire(open ? this.peakPhase : null);
+      choose(this, { items: open ? this.peakPhase : "" });
     }
-  }
-
-  #fire(phase: string | null): void {
-    this.dispatchEvent(new CustomEvent("show-items", { detail: phase }));
   }
 
   static override styles = [

@@ -9,15 +9,14 @@ import { byteAxis, type ByteAxis } from "../views/axis";
 import type { Level } from "../views/chart";
 import { curveData, describeMoment, formatTime, peakIndex } from "../views/curves";
 import { counted, phaseLabel, shortened } from "../views/words";
-import "./curve-chart";
 import { bars } from "./bar";
+import { choose } from "./choose";
+import "./curve-chart";
 import { bytes } from "./figure";
 import { itemTable } from "./item-rows";
 
 /**
  * One step, predicted op by op and measured over time, side by side on one byte axis.
- *
- * Fires `choose-phase` (detail: phase of the predicted curve) and `choose-profile` (detail: id).
  */
 @customElement("memest-step-card")
 export class StepCard extends LitElement {
@@ -63,7 +62,7 @@ export class StepCard extends LitElement {
               html`<button
                 type="button"
                 aria-pressed=${name === this.phase ? "true" : "false"}
-                @click=${() => this.#fire("choose-phase", name)}
+                @click=${() => choose(this, { phase: name })}
               >
                 ${phaseLabel(name)}
               </button>`,
@@ -93,7 +92,7 @@ export class StepCard extends LitElement {
           profiles.length > 1
             ? html`<select
                 aria-label="Profile"
-                @change=${(event: Event) => this.#fire("choose-profile", (event.target as HTMLSelectElement).value)}
+                @change=${(event: Event) => choose(this, { profile: (event.target as HTMLSelectElement).value })}
               >
                 ${profiles.map(
                   (profile) =>
@@ -166,10 +165,6 @@ export class StepCard extends LitElement {
       </summary>
       <div class="scroller">${itemTable(headline.before, headline.before_bytes, this.unit)}</div>
     </details>`;
-  }
-
-  #fire(type: string, detail: string): void {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
   static override styles = [

@@ -1,19 +1,17 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { UNITS, formatBytes, type Unit } from "../format/bytes";
-import type { Bytes, Headline } from "../model/types";
+import type { Bytes, Gpu, Headline } from "../model/types";
 import { base, segments } from "../style/shared";
+import { choose } from "./choose";
 import { plainBytes } from "./figure";
 
-/**
- * The runs, the limit and the unit.
- *
- * Fires `choose-run` (detail: name), `choose-limit` (detail: text) and `choose-unit` (detail: Unit).
- */
+/** The runs, the limit and the unit. */
 @customElement("memest-top-bar")
 export class TopBar extends LitElement {
   @property({ attribute: false }) runs: readonly Headline[] = [];
   @property() run: string | null = null;
+  @property({ attribute: false }) gpus: readonly Gpu[] = [];
   @property() limit = "";
   /** What the limit is while none is typed; null where none was recorded. */
   @property({ attribute: false }) recordedLimit: Bytes | null = null;
@@ -35,19 +33,28 @@ export class TopBar extends LitElement {
           .value=${this.limit}
           placeholder=${this.recordedLimit === null ? "9.29GiB" : formatBytes(this.recordedLimit)}
           title="Memory of the device, such as 9.29GiB or 24GB. Empty: the limit recorded with the run."
+          list="gpus"
           autocomplete="off"
           spellcheck="false"
           aria-invalid=${this.limitError ? "true" : "false"}
           aria-describedby="limit-error"
           @change=${(event: Event) => this.#submit(event)}
         />
+        <datalist id="gpus">
+          ${this.gpus.map(
+            (gpu) =>
+              html`<option value=${gpu.name}>
+                ${formatBytes(gpu.usable_bytes)} of ${formatBytes(gpu.memory_bytes)}${gpu.carries && `, ${gpu.carries}`}
+              </option>`,
+          )}
+        </datalist>
         ${
           this.limit
             ? html`<button
                 type="button"
                 class="clear"
                 aria-label="Clear the limit"
-                @click=${() => this.#fire("choose-limit", "")}
+                @click=${() => choose(this, { limit: "" })}
               >
                 ×
               </button>`
@@ -61,7 +68,7 @@ export class TopBar extends LitElement {
               type="button"
               aria-pressed=${unit === this.unit ? "true" : "false"}
               title=${unit === "B" ? "Exact bytes" : `Binary units, ${unit} and smaller`}
-              @click=${() => this.#fire("choose-unit", unit)}
+              @click=${() => choose(this, { unit })}
             >
               ${unit}
             </button>`,
@@ -84,7 +91,7 @@ export class TopBar extends LitElement {
         name="run"
         value=${run.name}
         .checked=${run.name === this.run}
-        @change=${() => this.#fire("choose-run", run.name)}
+        @change=${() => choose(this, { run: run.name })}
       />
       <span class="name"
         >${run.name}${
@@ -103,11 +110,7 @@ export class TopBar extends LitElement {
   #submit(event: Event): void {
     event.preventDefault();
     const input = this.renderRoot.querySelector<HTMLInputElement>("#limit")!;
-    this.#fire("choose-limit", input.value);
-  }
-
-  #fire(type: string, detail: string): void {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
+    choose(this, { limit: input.value.trim() });
   }
 
   static override styles = [

@@ -1,12 +1,13 @@
 import { UNITS, type Unit } from "../format/bytes";
-import { START, type Place } from "../model/place";
+import { decoded, START, type Place } from "../model/place";
 
 /**
- * The tab's place in TensorBoard's address: `#memest&p.memest.run=…&p.memest.limit=…&p.memest.unit=…`, TensorBoard's own
- * form for deep links into plugins.
+ * The tab's place in TensorBoard's address: `#memest&p.memest.run=…&p.memest.limit=…`, an entry for each key of Place,
+ * which is TensorBoard's own form for deep links into plugins.
  */
 const TAB = "memest";
 const PREFIX = `p.${TAB}.`;
+const KEYS = Object.keys(START) as (keyof Place)[];
 
 export function readPlace(hash: string): Place {
   const found = new Map<string, string>();
@@ -17,12 +18,14 @@ export function readPlace(hash: string): Place {
       found.set(key.slice(PREFIX.length), decoded(part.slice(equals + 1)));
     }
   }
-  const unit = found.get("unit") as Unit;
-  return {
-    run: found.get("run") ?? START.run,
-    limit: found.get("limit") ?? START.limit,
-    unit: UNITS.includes(unit) ? unit : START.unit,
-  };
+  const place = { ...START };
+  for (const key of KEYS) {
+    const value = found.get(key);
+    if (value !== undefined && (key !== "unit" || UNITS.includes(value as Unit))) {
+      Object.assign(place, { [key]: value });
+    }
+  }
+  return place;
 }
 
 /** `hash` with the place in it; everything that is not the tab's own stays as it was. */
@@ -31,9 +34,9 @@ export function writePlace(hash: string, place: Place): string {
     .replace(/^#/, "")
     .split("&")
     .filter((part) => part && !decoded(part).startsWith(PREFIX));
-  const own = (Object.keys(START) as (keyof Place)[])
-    .filter((key) => place[key] !== START[key])
-    .map((key) => `${PREFIX}${key}=${encodeURIComponent(place[key])}`);
+  const own = KEYS.filter((key) => place[key] !== START[key]).map(
+    (key) => `${PREFIX}${key}=${encodeURIComponent(place[key])}`,
+  );
   return `#${[...(others.length ? others : [TAB]), ...own].join("&")}`;
 }
 
@@ -66,13 +69,5 @@ export class Address {
         follow(this.read());
       }
     });
-  }
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
   }
 }

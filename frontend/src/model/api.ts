@@ -1,4 +1,4 @@
-import type { Curve, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer } from "./types";
+import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer } from "./types";
 
 /** The server answered with an error in words, or did not answer as the contract says. */
 export class ApiError extends Error {
@@ -14,6 +14,7 @@ export class ApiError extends Error {
 /** What the tab asks; one method per route of docs/http_api.md. */
 export interface Api {
   runs: () => Promise<Headline[]>;
+  gpus: () => Promise<Gpu[]>;
   overview: (run: string, limit: string) => Promise<Overview>;
   items: (run: string, phase: string) => Promise<ItemsAnswer>;
   timeline: (run: string, phase: string) => Promise<Curve>;
@@ -50,6 +51,7 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
   }
   return {
     runs: async () => (await get<{ runs: Headline[] }>("runs", {})).runs,
+    gpus: async () => (await get<{ gpus: Gpu[] }>("gpus", {})).gpus,
     overview: (run, limit) => get("overview", { run, limit }),
     items: (run, phase) => get("items", { run, phase }),
     timeline: (run, phase) => get("timeline", { run, phase }),

@@ -1,10 +1,46 @@
 import type { Unit } from "../format/bytes";
 
-/** Where a person is in the tab; the part of the state that lives in the address. Empty texts mean the default. */
+/**
+ * What a person chose: all of the tab's state that is no answer of the server. It lives in the address, so that a link
+ * leads to the same view. Every value is a text; an empty one means the default.
+ *
+ * A card that lets a person choose something new gets an entry here and in START, and nothing else is needed for it to
+ * be kept in the address.
+ */
 export interface Place {
   run: string;
+  /** Runs beside it, as `joined` writes them. */
+  compare: string;
   limit: string;
   unit: Unit;
+  /** Phase of the predicted curve. */
+  phase: string;
+  /** Id of the profile whose curve is on show. */
+  profile: string;
+  /** Phase whose list of what is alive is open. */
+  items: string;
 }
 
-export const START: Place = { run: "", limit: "", unit: "GiB" };
+export const START: Place = { run: "", compare: "", limit: "", unit: "GiB", phase: "", profile: "", items: "" };
+
+/** Several names as one text. */
+export function joined(names: readonly string[]): string {
+  return names.map((name) => encodeURIComponent(name)).join(",");
+}
+
+/** What `joined` joined. */
+export function parted(text: string): string[] {
+  return text
+    .split(",")
+    .filter(Boolean)
+    .map((name) => decoded(name));
+}
+
+/** A text with its percent escapes resolved; as it is where they are broken. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { api, deferred, estimate, headline, overview } from "../testing/samples";
 import { ApiError } from "./api";
-import { START, type Place } from "./place";
+import { joined, START, type Place } from "./place";
+import { othersOf, phaseOf, profileOf, runOf } from "./questions";
 import { Store } from "./store";
 import type { Headline, Overview } from "./types";
 
@@ -19,30 +20,30 @@ describe("starting", () => {
   it("shows the first run when the address names none, without touching the address", async () => {
     const remember = vi.fn();
     const store = new Store(api(), remember);
-    await store.start(START);
-    expect(store.state.run).toBe("a");
+    await store.goTo(START);
+    expect(runOf(store.state)).toBe("a");
     expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "a" } });
     expect(remember).not.toHaveBeenCalled();
   });
 
   it("shows the run of the address", async () => {
     const store = new Store(api());
-    await store.start({ ...START, run: "b" });
+    await store.goTo({ ...START, run: "b" });
     expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "b" } });
   });
 
   it("does not ask for a run that is not there", async () => {
     const asked = vi.fn();
     const store = new Store(api({ overview: asked }));
-    await store.start({ ...START, run: "gone" });
-    expect(store.state.run).toBe("gone");
+    await store.goTo({ ...START, run: "gone" });
+    expect(runOf(store.state)).toBe("gone");
     expect(store.state.overview).toEqual({ state: "idle" });
     expect(asked).not.toHaveBeenCalled();
   });
 
   it("keeps the reason when the runs cannot be read", async () => {
     const store = new Store(api({ runs: () => Promise.reject(new ApiError("torn file", 500)) }));
-    await store.start(START);
+    await store.goTo(START);
     expect(store.state.runs).toEqual({ state: "failed", message: "torn file", status: 500 });
   });
 
@@ -62,11 +63,11 @@ describe("starting", () => {
     const store = new Store(
       api({ timeline, profile: profiles, peaks, overview: (run) => Promise.resolve(answers[run]!) }),
     );
-    await store.start(START);
+    await store.goTo(START);
     expect([timeline, profiles, peaks].map((asked) => asked.mock.calls)).toEqual([[], [["a", "p1"]], [["a"]]]);
-    await store.selectRun("b");
+    await store.choose({ run: "b" });
     expect([timeline, profiles, peaks].map((asked) => asked.mock.calls.length)).toEqual([1, 1, 1]);
-    expect(store.state.profileId).toBeNull();
+    expect(profileOf(store.state)).toBeNull();
     expect(store.state.profile).toEqual({ state: "idle" });
   });
 });
@@ -75,13 +76,13 @@ describe("answers that come too late", () => {
   it("drops the answer about a run that is no longer on show", async () => {
     const slow = deferred<Overview>();
     const store = new Store(api({ overview: (run) => (run === "a" ? slow.promise : Promise.resolve(overview(run))) }));
-    const started = store.start(START);
+    const started = store.goTo(START);
     await vi.waitFor(() => expect(store.state.overview.state).toBe("loading"));
-    await store.selectRun("b");
+    await store.choose({ run: "b" });
     slow.resolve(overview("a"));
     await started;
     expect(store.state.overview).toMatchObject({ value: { name: "b" } });
-    expect(store.state.run).toBe("b");
+    expect(runOf(store.state)).toBe("b");
   });
 
   it("drops a curve of the run before, even when the new run has none", async () => {
@@ -92,9 +93,9 @@ describe("answers that come too late", () => {
         overview: (run) => Promise.resolve(overview(run, run === "b" ? { estimate: null } : {})),
       }),
     );
-    const started = store.start(START);
+    const started = store.goTo(START);
     await vi.waitFor(() => expect(store.state.curve.state).toBe("loading"));
-    await store.selectRun("b");
+    await store.choose({ run: "b" });
     slow.resolve({ ...(await api().timeline("a", "step")), peak_bytes: 42 });
     await started;
     expect(store.state.curve).toEqual({ state: "idle" });
@@ -111,9 +112,9 @@ describe("answers that come too late", () => {
             : Promise.resolve(overview(run, { verdict: { ...verdict, limit_bytes: 2 } })),
       }),
     );
-    await store.start(START);
-    const one = store.setLimit("1GiB");
-    await store.setLimit("2GiB");
+    await store.goTo(START);
+    const one = store.choose({ limit: "1GiB" });
+    await store.choose({ limit: "2GiB" });
     first.resolve(overview("a", { verdict: { ...verdict, limit_bytes: 1 } }));
     await one;
     expect(store.state.overview).toMatchObject({ value: { verdict: { limit_bytes: 2 } } });
@@ -128,20 +129,20 @@ describe("the limit", () => {
 
   it("that the server refuses is explained, and the run is shown all the same", async () => {
     const store = new Store(refusing);
-    await store.start({ ...START, limit: "3 parsecs" });
-    expect(store.state.limitError).toBe("no memory size");
+    await store.goTo({ ...START, limit: "3 parsecs" });
+    expect(store.state.overview).toMatchObject({ value: { refusedLimit: "no memory size" } });
     expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "a" } });
-    await store.setLimit("");
-    expect(store.state.limitError).toBeNull();
+    await store.choose({ limit: "" });
+    expect(store.state.overview).toMatchObject({ value: { refusedLimit: null } });
   });
 
-  it("is kept in the address, trimmed, and asked for once", async () => {
+  it("is kept in the address, and asked for once", async () => {
     const places: Place[] = [];
     const asked = vi.fn(api().overview);
     const store = new Store(api({ overview: asked }), (place) => places.push(place));
-    await store.start(START);
-    await store.setLimit(" 9.29GiB ");
-    await store.setLimit("9.29GiB");
+    await store.goTo(START);
+    await store.choose({ limit: "9.29GiB" });
+    await store.choose({ limit: "9.29GiB" });
     expect(places).toEqual([{ ...START, limit: "9.29GiB" }]);
     expect(asked.mock.calls).toEqual([
       ["a", ""],
@@ -151,9 +152,8 @@ describe("the limit", () => {
 
   it("is not blamed for another error", async () => {
     const store = new Store(api({ overview: () => Promise.reject(new ApiError("torn file", 500)) }));
-    await store.start({ ...START, limit: "1GiB" });
+    await store.goTo({ ...START, limit: "1GiB" });
     expect(store.state.overview).toEqual({ state: "failed", message: "torn file", status: 500 });
-    expect(store.state.limitError).toBeNull();
   });
 });
 
@@ -164,16 +164,15 @@ describe("reloading", () => {
     const store = new Store(
       api({ runs: () => (answers++ ? later.promise : Promise.resolve([headline("a"), headline("b")])) }),
     );
-    await store.start({ ...START, run: "b", unit: "MiB" });
-    await store.showItems("step");
+    await store.goTo({ ...START, run: "b", unit: "MiB" });
+    await store.choose({ items: "step" });
     const reloaded = store.reload();
     expect(store.state.runs).toMatchObject({ state: "loading", value: [{ name: "a" }, { name: "b" }] });
     expect(store.state.overview).toMatchObject({ value: { name: "b" } });
     later.resolve([headline("0"), headline("a"), headline("b")]);
     await reloaded;
-    expect(store.state.place).toEqual({ run: "b", limit: "", unit: "MiB" });
+    expect(store.state.place).toEqual({ ...START, run: "b", unit: "MiB", items: "step" });
     expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "b" } });
-    expect(store.state.itemsPhase).toBe("step");
     expect(store.state.items.state).toBe("ready");
   });
 
@@ -182,11 +181,27 @@ describe("reloading", () => {
     const store = new Store(
       api({ overview: (run) => Promise.resolve(overview(run, { estimate: estimate({ phases }) })) }),
     );
-    await store.start(START);
-    expect(store.state.curvePhase).toBe("step");
+    await store.goTo(START);
+    expect(phaseOf(store.state)).toBe("step");
     phases = phases.slice(0, 1);
     await store.reload();
-    expect(store.state.curvePhase).toBe("build");
+    expect(phaseOf(store.state)).toBe("build");
+  });
+});
+
+describe("comparing", () => {
+  it("asks for the other runs by the same limit, and for none that is not there", async () => {
+    const asked = vi.fn(api().overview);
+    const store = new Store(api({ overview: asked }));
+    await store.goTo({ ...START, run: "a", limit: "1GiB", compare: joined(["b", "gone, sadly", "a"]) });
+    expect(othersOf(store.state)).toEqual(["b"]);
+    expect(store.state.compared).toMatchObject({ state: "ready", value: [{ name: "b", refusedLimit: null }] });
+    expect(asked.mock.calls).toEqual([
+      ["a", "1GiB"],
+      ["b", "1GiB"],
+    ]);
+    await store.choose({ compare: "" });
+    expect(store.state.compared).toEqual({ state: "idle" });
   });
 });
 
@@ -195,11 +210,11 @@ describe("following the address", () => {
     const asked = vi.fn(api().overview);
     const remember = vi.fn();
     const store = new Store(api({ overview: asked }), remember);
-    await store.start(START);
+    await store.goTo(START);
     await store.goTo({ ...START, unit: "B" });
     expect(asked).toHaveBeenCalledTimes(1);
     expect(store.state.place.unit).toBe("B");
-    await store.goTo({ run: "b", limit: "1GiB", unit: "B" });
+    await store.goTo({ ...START, run: "b", limit: "1GiB", unit: "B" });
     expect(asked.mock.calls.at(-1)).toEqual(["b", "1GiB"]);
     expect(remember).not.toHaveBeenCalled();
   });

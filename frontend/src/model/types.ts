@@ -79,6 +79,17 @@ export interface HostAnswer {
   host: HostEstimate | null;
 }
 
+/** A device of the catalogue, or an instance type with each of its devices. */
+export interface Gpu {
+  name: string;
+  vendor: string;
+  memory_bytes: Bytes;
+  /** What TensorFlow's allocator gets of an idle one. */
+  usable_bytes: Bytes;
+  /** For an instance type, the name of its device. */
+  carries: string | null;
+}
+
 /** One run in the picker. */
 export interface Headline {
   name: string;

@@ -244,6 +244,7 @@ const nothing = { unit: "op" as const, ticks: [], live_bytes: [], op_index: [], 
 export function api(change: Partial<Api> = {}): Api {
   return {
     runs: () => Promise.resolve([headline("a"), headline("b")]),
+    gpus: () => Promise.resolve([]),
     overview: (run) => Promise.resolve(overview(run)),
     items: (_, phase) => Promise.resolve({ phase, peak_bytes: 0, items: [] }),
     timeline: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 import pytest
 import werkzeug.test
@@ -56,6 +57,18 @@ def test_host(ask):
     assert answer["host"]["levers"][1]["saving_bytes"] == 0
     assert answer["host"]["assumptions"] == list(sample.assumptions)
     assert ask("host?run=measured") == (200, {"host": None})
+
+
+def test_every_name_of_the_catalogue_is_a_limit(ask):
+    status, answer = ask("gpus")
+    assert status == 200
+    sizes = {gpu["name"]: gpu for gpu in answer["gpus"]}
+    assert len(sizes) == len(answer["gpus"]) > 100
+    assert sizes["g5.xlarge"]["carries"] == "A10G"
+    assert sizes["A10G"]["memory_bytes"] == sizes["g5.xlarge"]["memory_bytes"] == 24 * 2**30 * 15 // 16
+    for name in ("RTX 3080 10GB", "p3.2xlarge", "M1 Pro 16GB"):
+        judged = ask(f"overview?run=full&limit={quote(name)}")[1]["verdict"]
+        assert judged["limit_bytes"] == sizes[name]["usable_bytes"] < sizes[name]["memory_bytes"]
 
 
 def test_runs(ask):

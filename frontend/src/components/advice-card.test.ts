@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+import { byTestId, shown, text } from "../testing/dom";
+import { advice } from "../testing/samples";
+import { AdviceCard } from "./advice-card";
+
+describe("the advice card", () => {
+  it("lists what helps with its code, and what does not with the reason", async () => {
+    const card = await shown(new AdviceCard(), { advice: advice(), unit: "B" });
+    const root = card.shadowRoot!;
+    const rows = byTestId(root, "advice-lever").map((row) => [...row.children].map((cell) => text(cell)));
+    expect(rows).toEqual([
+      ["Optimizer SGD", "500B", "500B", "yes", "Needs a tuned learning rate.", "keras.optimizers.SGD()"],
+      ["Batch of 1 instead of 2", "900B", "500B", "no", "Needs a tuned learning rate.", "keras.optimizers.SGD()"],
+    ]);
+    expect(byTestId(root, "advice-useless").map(text)).toEqual(["Precision mixed_float16: weights stay float32"]);
+    expect(text(byTestId(root, "advice-batch")[0])).toBe("none");
+    expect(byTestId(root, "advice-combination")).toEqual([]);
+  });
+
+  it("tells the smallest set where one change is not enough", async () => {
+    const combination = { names: ["sgd", "half_batch"], peak_bytes: 400, needs_bytes: 450 };
+    const card = await shown(new AdviceCard(), { advice: advice({ combination }), unit: "B" });
+    expect(text(byTestId(card.shadowRoot!, "advice-combination")[0])).toBe(
+      "Smallest set that fits: Optimizer SGD and Batch of 1 instead of 2; then it needs 450B.",
+    );
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it, vi } from "vitest";
+import { ApiError, type Api } from "../model/api";
+import { START } from "../model/place";
+import { Store } from "../model/store";
+import { byTestId, shown, text } from "../testing/dom";
+import { api, estimate, overview } from "../testing/samples";
+import { App } from "./app";
+
+describe("the tab", () => {
+  async function tab(change: Partial<Api>, place = START): Promise<App> {
+    const app = new App();
+    app.store = new Store(api(change));
+    await shown(app, {});
+    await app.store.goTo(place);
+    await app.updateComplete;
+    return app;
+  }
+  const has = (app: App, id: string): boolean => byTestId(app.shadowRoot!, id).length > 0;
+
+  it("explains itself where there is no run", async () => {
+    const app = await tab({ runs: () => Promise.resolve([]) });
+    expect(text(byTestId(app.shadowRoot!, "empty")[0])).toContain('memest.log_model(model, logdir="runs/my-run")');
+  });
+
+  it("shows an error of the server in its words", async () => {
+    const app = await tab({ overview: () => Promise.reject(new ApiError("torn file", 500)) });
+    expect(text(byTestId(app.shadowRoot!, "error")[0])).toContain("torn file");
+    expect(has(app, "run-picker")).toBe(true);
+  });
+
+  it("says that a run is not there, and keeps the picker", async () => {
+    const app = await tab({}, { ...START, run: "gone" });
+    expect(text(byTestId(app.shadowRoot!, "unknown-run")[0])).toContain("gone");
+    expect(byTestId(app.shadowRoot!, "run-option").map((option) => option.dataset["run"])).toEqual(["a", "b"]);
+  });
+
+  it("waits visibly", async () => {
+    const app = new App();
+    app.store = new Store(api({ runs: () => new Promise(() => undefined) }));
+    await shown(app, {});
+    void app.store.goTo(START);
+    await app.updateComplete;
+    expect(has(app, "loading")).toBe(true);
+  });
+
+  it("never hides problems, notes and assumptions", async () => {
+    const value = overview("a", {
+      estimate: estimate({ assumptions: ["float32 targets"] }),
+      problems: ["a newer record"],
+    });
+    value.measured.notes = ["no GPU here"];
+    const app = await tab({ overview: () => Promise.resolve(value) });
+    await vi.waitFor(() => expect(has(app, "assumptions")).toBe(true));
+    expect(["problems", "notes", "assumptions"].map((id) => text(byTestId(app.shadowRoot!, id)[0]))).toEqual([
+      "a newer record",
+      "no GPU here",
+      "float32 targets",
+    ]);
+  });
+
+  it("lists what is alive only when asked", async () => {
+    const asked = vi.fn(api().items);
+    const app = await tab({ items: asked });
+    expect(asked).not.toHaveBeenCalled();
+    const [details] = byTestId(app.shadowRoot!, "items") as HTMLDetailsElement[];
+    details!.open = true;
+    details!.dispatchEvent(new Event("toggle"));
+    await vi.waitFor(() => expect(asked.mock.calls).toEqual([["a", "step"]]));
+  });
+});

@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { byTestId, shown, text } from "../testing/dom";
+import { measuredSteps, overview } from "../testing/samples";
+import { PhaseBars } from "./phase-bars";
+
+it("phases are bars whose segments carry their bytes and whose label says them", async () => {
+  const bars = await shown(new PhaseBars(), { overview: overview("a") });
+  const drawn = byTestId(bars.shadowRoot!, "phase-bar").map((bar) => [
+    bar.dataset["phase"],
+    [...bar.querySelectorAll<HTMLElement>(".segment")].map((segment) => [
+      segment.dataset["category"],
+      segment.dataset["bytes"],
+    ]),
+  ]);
+  expect(drawn).toEqual([
+    ["build", [["weights", "2500"]]],
+    [
+      "step",
+      [
+        ["weights", "2000"],
+        ["activations", "1000"],
+      ],
+    ],
+  ]);
+  expect(byTestId(bars.shadowRoot!, "phase-bar")[1]!.getAttribute("aria-label")).toContain("Step, predicted: 2.9 KiB");
+});
+
+it("phases are marked with the steps' own peaks", async () => {
+  const bars = await shown(new PhaseBars(), { overview: overview("a", { measured: measuredSteps() }) });
+  const marks = byTestId(bars.shadowRoot!, "phase-measured").map((mark) => mark.dataset["bytes"]);
+  expect(marks).toEqual(["2600", "3000", "3050"]);
+  expect(text(bars.shadowRoot!.querySelector(".key")!)).toContain("measured, the steps without the data pipeline");
+});

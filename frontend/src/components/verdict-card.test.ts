@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { byTestId, shown, text } from "../testing/dom";
+import { measuredSteps, overview } from "../testing/samples";
+import { VerdictCard } from "./verdict-card";
+
+describe("the verdict", () => {
+  const verdict = {
+    limit_bytes: 2000,
+    outcome: "does not fit" as const,
+    margin_bytes: -1000,
+    sentence: "Needs 2.9 KiB; the limit is 2.0 KiB: 1000 B short.",
+    phases: {},
+  };
+  const figures = (card: VerdictCard): Record<string, string | undefined> =>
+    Object.fromEntries(
+      ["predicted-peak", "measured-peak", "limit", "margin"].map((id) => [
+        id,
+        byTestId(card.shadowRoot!, id)[0]?.querySelector<HTMLElement>(".value [data-bytes]")?.dataset["bytes"],
+      ]),
+    );
+
+  it("gives Python's sentence and the figures behind it", async () => {
+    const measured = { ...overview("a").measured, peak_bytes: 2950, difference: 50 / 2950 };
+    const card = await shown(new VerdictCard(), { overview: overview("a", { verdict, measured }) });
+    expect(text(byTestId(card.shadowRoot!, "verdict-sentence")[0])).toBe(verdict.sentence);
+    expect(byTestId(card.shadowRoot!, "verdict")[0]!.dataset["outcome"]).toBe("does not fit");
+    expect(figures(card)).toEqual({
+      "predicted-peak": "3000",
+      "measured-peak": "2950",
+      limit: "2000",
+      margin: "1000",
+    });
+    expect(text(byTestId(card.shadowRoot!, "difference")[0])).toBe("+1.7 %");
+    expect(text(byTestId(card.shadowRoot!, "margin")[0])).toContain("Short by");
+    expect(text(byTestId(card.shadowRoot!, "predicted-peak")[0])).toContain("can be 2.8 KiB to 3.5 KiB");
+  });
+
+  it("keeps the data pipeline apart where there is one", async () => {
+    const value = overview("a", { measured: measuredSteps() });
+    const card = await shown(new VerdictCard(), { overview: value, unit: "B" });
+    const [held] = byTestId(card.shadowRoot!, "pipeline-bytes");
+    expect([held!.dataset["bytes"], text(held)]).toEqual(["50", "50B"]);
+    expect(text(held!.parentElement!)).toBe("+ 50B of the data pipeline, which on a CPU shares the allocator");
+    expect(figures(card)["measured-peak"]).toBe("3050");
+    expect(text(byTestId(card.shadowRoot!, "difference")[0])).toBe("−1.6 %");
+    for (const pipeline_bytes of [0, null]) {
+      const none = overview("a", { measured: measuredSteps({ pipeline_bytes }) });
+      const other = await shown(new VerdictCard(), { overview: none });
+      expect(byTestId(other.shadowRoot!, "pipeline-bytes")).toEqual([]);
+    }
+  });
+
+  it("asks for a limit where there is none, and judges nothing", async () => {
+    const card = await shown(new VerdictCard(), { overview: overview("a"), unit: "B" });
+    expect(text(byTestId(card.shadowRoot!, "verdict-sentence")[0])).toMatch(/^Needs 3,000B\. Give a limit/);
+    expect(figures(card)).toEqual({ "predicted-peak": "3000" });
+    expect(text(byTestId(card.shadowRoot!, "measured-peak")[0])).toContain("not measured");
+  });
+
+  it("tells a run that was only measured", async () => {
+    const measured = { ...overview("a").measured, peak_bytes: 2950 };
+    const card = await shown(new VerdictCard(), { overview: overview("a", { estimate: null, measured }) });
+    expect(text(byTestId(card.shadowRoot!, "verdict-sentence")[0])).toMatch(/^Used 2\.9KiB at its peak, measured/);
+    expect(figures(card)).toEqual({ "measured-peak": "2950" });
+  });
+});
