@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
+from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase, Subject
 from tensorboard_plugin_memest.memory.host import HostEstimate, HostLever, Stage
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile, Window
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+from tensorboard_plugin_memest.memory.whose import Whose
 
 KERNEL = (6019376, 128)
 KERNEL_BYTES = 3081920512
@@ -107,6 +109,8 @@ def phase(name: str, items: Sequence[Item], resident: Sequence[Item] = (), sprea
         levels.append(level)
         op_index.append(position)
     peak = sum(item.bytes for item in items)
+    buffers = [(item, 0, len(levels)) for item in resident]
+    buffers += [(item, position, len(levels) - position) for position, item in enumerate(rest, 1)]
     middle = len(levels) // 2
     return Phase(
         name=name,
@@ -124,6 +128,8 @@ def phase(name: str, items: Sequence[Item], resident: Sequence[Item] = (), sprea
             ops=ops,
             spans=[Span("forward", 0, middle), Span("backward", middle, len(levels) - 1)],
         ),
+        owners={item.name: Whose(item.layer, item.category, item.role, item.variable) for item in rest[:1]},
+        allocations=Allocations.of(buffers),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase, Subject
 from tensorboard_plugin_memest.memory.item import Item
@@ -26,6 +27,7 @@ items = st.builds(
     requested_bytes=sizes,
     bytes=sizes,
 )
+allocations = st.lists(st.tuples(items, st.integers(0, 9), st.integers(0, 9)), max_size=4).map(Allocations.of)
 item_tuples = st.lists(items, max_size=4).map(tuple)
 spans = st.builds(Span, name=names, start=sizes, end=sizes)
 
@@ -60,6 +62,7 @@ def phases(name: str) -> st.SearchStrategy[Phase]:
         live_at_peak=item_tuples,
         timeline=timelines(),
         pool_bytes=st.none() | sizes,
+        allocations=st.none() | allocations,
     )
 
 

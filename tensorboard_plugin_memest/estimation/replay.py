@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.estimate import Phase
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
@@ -34,6 +35,7 @@ class Played:
         live_at_peak: everything alive then, largest first.
         timeline: bytes in use after each event that changed them.
         owners: whose the first tensor is that each op allocates.
+        allocations: every buffer of the timeline.
         pool_bytes: bytes of the pool that it and everything before it needed, gaps between chunks included.
     """
 
@@ -44,6 +46,7 @@ class Played:
     timeline: Timeline
     pool_bytes: int
     owners: Mapping[str, Whose]
+    allocations: Allocations
 
     def phase(self, name: str) -> Phase:
         """The phase `name`, if this is the only way in which it can go and no kernel used scratch."""
@@ -57,6 +60,7 @@ class Played:
             live_at_peak=self.live_at_peak,
             timeline=self.timeline,
             pool_bytes=self.pool_bytes,
+            allocations=self.allocations,
         )
 
 
@@ -99,32 +103,36 @@ class Memory:
             events: what happens.
             spans: (name, first event, event after the last) of stretches worth naming.
         """
-        before = dict(self._held)
+        there = _There(self._held)
         ticks, live, ops = [0], [self.in_use], [0]
         op_numbers = {"(start)": 0}
-        peak, peak_event, peak_op, requested_peak = self.in_use, -1, "(start)", self._requested
-        sizes: list[int] = []
+        peak, peak_op, requested_peak = self.in_use, "(start)", self._requested
         owners: dict[str, Whose] = {}
         for number, event in enumerate(events):
             self._apply(event)
-            sizes.append(self._held[event.buffer].bytes if event.kind == ALLOCATE else 0)
             if event.kind == ALLOCATE and event.tag is not None and event.op not in owners:
                 owners[event.op] = event.tag.whose
             requested_peak = max(requested_peak, self._requested)
             if self.in_use > peak:
-                peak, peak_event, peak_op = self.in_use, number, event.op
+                peak, peak_op = self.in_use, event.op
             if self.in_use != live[-1]:
                 ticks.append(number + 1)
                 live.append(self.in_use)
                 ops.append(op_numbers.setdefault(event.op, len(op_numbers)))
+                there.follow(event, self._held, len(ticks) - 1)
+            else:
+                # What changes no bytes is seen from the next change on.
+                there.follow(event, self._held, len(ticks))
+        allocations = there.until(len(ticks))
         return Played(
             peak_bytes=peak,
             requested_peak_bytes=requested_peak,
             peak_op=peak_op,
-            live_at_peak=_live(before, events[: peak_event + 1], sizes),
+            live_at_peak=allocations.items_at(live.index(peak)),
             timeline=Timeline("op", ticks, live, ops, list(op_numbers), [Span(*span) for span in spans]),
             pool_bytes=self._allocator.pool_bytes,
             owners=owners,
+            allocations=allocations,
         )
 
     def _apply(self, event: Event) -> None:
@@ -142,19 +150,28 @@ class Memory:
         self._held[buffer] = Held(address, size, event.tag)
 
 
-def _live(before: dict[Buffer, Held], events: Sequence[Event], sizes: Sequence[int]) -> tuple[Item, ...]:
-    live = {buffer: (held.tag, held.bytes) for buffer, held in before.items()}
-    for event, size in zip(events, sizes, strict=False):
-        if event.kind == FREE:
-            del live[event.buffer]
-        elif event.kind == ALLOCATE:
-            assert event.tag is not None
-            live[event.buffer] = (event.tag, size)
-        else:
-            assert event.tag is not None
-            live[event.buffer] = (event.tag, live[event.buffer][1])
-    items = [tag.item(buffer.bytes, size) for buffer, (tag, size) in live.items()]
-    return tuple(sorted(items, key=lambda item: (-item.bytes, item.name)))
+class _There:
+    """Keeps from when to when each buffer is there, and as what, in positions of a timeline."""
+
+    def __init__(self, held: Mapping[Buffer, Held]) -> None:
+        self._open = {buffer: (_item(buffer, one), 0) for buffer, one in held.items()}
+        self._closed: list[tuple[Item, int, int]] = []
+
+    def follow(self, event: Event, held: Mapping[Buffer, Held], position: int) -> None:
+        """Takes in an event that was applied: what it does shows from `position` on."""
+        if event.kind != ALLOCATE:
+            item, begin = self._open.pop(event.buffer)
+            self._closed.append((item, begin, position))
+        if event.kind != FREE:
+            self._open[event.buffer] = _item(event.buffer, held[event.buffer]), position
+
+    def until(self, end: int) -> Allocations:
+        """Everything that was there, if the timeline ends with `end` events."""
+        return Allocations.of([*self._closed, *((item, begin, end) for item, begin in self._open.values())])
+
+
+def _item(buffer: Buffer, held: Held) -> Item:
+    return held.tag.item(buffer.bytes, held.bytes)
 
 
 def resident_bytes(buffers: Sequence[Buffer]) -> int:

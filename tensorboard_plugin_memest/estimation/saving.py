@@ -16,6 +16,7 @@ import keras
 from tensorboard_plugin_memest.estimation.allocator import rounded
 from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Phase
@@ -78,6 +79,7 @@ def checkpoint_phase(costs: Sequence[HostCost], variables: Sequence[Variable]) -
         live_at_peak=tuple(sorted(items, key=lambda item: (-item.bytes, item.name))),
         timeline=Timeline("op", [0], [held], [0], ["(between steps)"]),
         host_peak_bytes=max(cost.bytes for cost in costs),
+        allocations=Allocations.of((item, 0, 1) for item in items),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tensorboard_plugin_memest.memory.advice import Advice
+from tensorboard_plugin_memest.memory.allocations import Alive, Allocations, alike
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -43,6 +44,8 @@ class Phase:
             when that was not estimated.
         owners: whose the tensors are that each op allocates, by the op's name; empty where that was not kept.
         host_peak_bytes: what the phase takes of the host's memory besides, where that is known: saving weights does.
+        allocations: the buffers of the timeline, so that it can be told what is alive at any moment of it; None where
+            that was not kept, as before memest did.
     """
 
     name: str
@@ -56,11 +59,21 @@ class Phase:
     pool_bytes: int | None = None
     owners: Mapping[str, Whose] = field(default_factory=dict)
     host_peak_bytes: int = 0
+    allocations: Allocations | None = None
 
     @property
     def categories(self) -> dict[Category, int]:
         """Bytes at the peak per category; they add up to `peak_bytes`."""
         return by_category(self.live_at_peak)
+
+    def alive_at(self, position: int) -> list[Alive] | None:
+        """Everything alive just after the event at `position` of the timeline, largest first; None if not known.
+
+        The peak is known of every estimate.
+        """
+        if self.allocations is not None:
+            return self.allocations.alive_at(position)
+        return alike(self.live_at_peak) if position == self.timeline.peak_position else None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -75,6 +88,7 @@ class Phase:
             "pool_bytes": self.pool_bytes,
             "host_peak_bytes": self.host_peak_bytes,
             "owners": owners_to_list(self.owners),
+            "allocations": None if self.allocations is None else self.allocations.to_dict(),
         }
 
     @classmethod
@@ -92,6 +106,7 @@ class Phase:
             pool_bytes=data.get("pool_bytes"),
             host_peak_bytes=data.get("host_peak_bytes", 0),
             owners=owners_from_list(data.get("owners", ())),
+            allocations=Allocations.from_dict(data["allocations"]) if data.get("allocations") else None,
         )
 
 

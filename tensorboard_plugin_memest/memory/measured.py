@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensorboard_plugin_memest.memory.allocations import Alive, Allocations, alike
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 
@@ -158,6 +159,8 @@ class MeasuredProfile:
             up to `before_bytes`.
         timeline: every allocation and deallocation, in nanoseconds since the start of the profile.
         live_at_peak: everything alive at the timeline's peak, largest first, `before` included.
+        allocations: the buffers of the timeline, those of `before` included; None where that was not kept, as before
+            memest did.
     """
 
     allocator: str
@@ -168,11 +171,21 @@ class MeasuredProfile:
     before: tuple[Item, ...]
     timeline: Timeline
     live_at_peak: tuple[Item, ...]
+    allocations: Allocations | None = None
 
     @property
     def peak_bytes(self) -> int:
         """The highest number of bytes in use in the window."""
         return max(self.before_bytes, self.timeline.peak_bytes)
+
+    def alive_at(self, position: int) -> list[Alive] | None:
+        """Everything alive just after the event at `position` of the timeline, largest first; None if not known.
+
+        The peak is known of every profile.
+        """
+        if self.allocations is not None:
+            return self.allocations.alive_at(position)
+        return alike(self.live_at_peak) if position == self.timeline.peak_position else None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -184,6 +197,7 @@ class MeasuredProfile:
             "before": [item.to_dict() for item in self.before],
             "timeline": self.timeline.to_dict(),
             "live_at_peak": [item.to_dict() for item in self.live_at_peak],
+            "allocations": None if self.allocations is None else self.allocations.to_dict(),
         }
 
     @classmethod
@@ -197,4 +211,5 @@ class MeasuredProfile:
             before=tuple(Item.from_dict(item) for item in data["before"]),
             timeline=Timeline.from_dict(data["timeline"]),
             live_at_peak=tuple(Item.from_dict(item) for item in data["live_at_peak"]),
+            allocations=Allocations.from_dict(data["allocations"]) if data.get("allocations") else None,
         )

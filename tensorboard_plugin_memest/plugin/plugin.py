@@ -14,10 +14,15 @@ from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, Kind, profile_id
 from tensorboard_plugin_memest.memory.catalogue import CATALOGUE
 from tensorboard_plugin_memest.memory.estimate import Phase
 from tensorboard_plugin_memest.memory.limits import resolve_limit
+from tensorboard_plugin_memest.memory.measured import MeasuredProfile
 from tensorboard_plugin_memest.plugin import static, views
 from tensorboard_plugin_memest.plugin.cache import Cache
 from tensorboard_plugin_memest.plugin.http import WsgiApp, json_app, required, whole_number
+from tensorboard_plugin_memest.plugin.moments import GROUPINGS, moment_view
 from tensorboard_plugin_memest.plugin.reader import Listed, Reader
+
+# The first and the last tick that are wanted; None: as far as there are any.
+Stretch = tuple[int | None, int | None]
 
 DEFAULT_POINTS = 2000
 _HEADLINES_KEPT = 10_000
@@ -50,6 +55,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/items": json_app(self.items_route),
             "/timeline": json_app(self.timeline_route),
             "/profile": json_app(self.profile_route),
+            "/moment": json_app(self.moment_route),
             "/peaks": json_app(self.peaks_route),
             "/host": json_app(self.host_route),
             f"/{static.ENTRY}": files,
@@ -96,33 +102,91 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def timeline_route(self, request: wrappers.Request) -> Any:
         return self.timeline_impl(
-            *_who(request), required(request, "run"), required(request, "phase"), _points(request)
+            *_who(request), required(request, "run"), required(request, "phase"), _points(request), _stretch(request)
         )
 
     def timeline_impl(
-        self, ctx: RequestContext, experiment: str, run: str, phase: str, points: int = DEFAULT_POINTS
+        self,
+        ctx: RequestContext,
+        experiment: str,
+        run: str,
+        phase: str,
+        points: int = DEFAULT_POINTS,
+        stretch: Stretch = (None, None),
     ) -> views.Plain:
-        """One phase's predicted curve."""
+        """One phase's predicted curve, from tick to tick of `stretch`."""
         found = self._phase(ctx, experiment, run, phase)
-        return views.timeline_view(found.peak_bytes, found.timeline, points)
+        return {
+            "peak_bytes": found.peak_bytes,
+            **views.timeline_view(found.timeline, points, *stretch, found.owners),
+        }
 
     def profile_route(self, request: wrappers.Request) -> Any:
-        return self.profile_impl(*_who(request), required(request, "run"), required(request, "id"), _points(request))
+        return self.profile_impl(
+            *_who(request), required(request, "run"), required(request, "id"), _points(request), _stretch(request)
+        )
 
     def profile_impl(
-        self, ctx: RequestContext, experiment: str, run: str, identity: str, points: int = DEFAULT_POINTS
+        self,
+        ctx: RequestContext,
+        experiment: str,
+        run: str,
+        identity: str,
+        points: int = DEFAULT_POINTS,
+        stretch: Stretch = (None, None),
     ) -> views.Plain:
-        """One profile's measured curve."""
-        records = self._reader.run(ctx, experiment, run, {Kind.PROFILE})
-        profiles = {profile_id(profile): profile for profile in records.profiles}
-        if identity not in profiles:
-            there = ", ".join(profiles) or "none"
-            why = " ".join(["", *records.problems])
-            raise errors.NotFoundError(f"run {run!r} has no profile {identity!r}; it has: {there}.{why}")
-        found = profiles[identity]
-        answer = views.timeline_view(found.peak_bytes, found.timeline, points)
+        """One profile's measured curve, from tick to tick of `stretch`."""
+        found = self._profile(ctx, experiment, run, identity)
+        estimate = self._reader.run(ctx, experiment, run, {Kind.ESTIMATE}).estimate
+        owners = estimate.peak_phase.owners if estimate else {}
+        answer = {"peak_bytes": found.peak_bytes, **views.timeline_view(found.timeline, points, *stretch, owners)}
         answer["timeline"]["spans"] = [span.to_dict() for span in found.steps]
         return answer
+
+    def moment_route(self, request: wrappers.Request) -> Any:
+        phase, identity = request.args.get("phase"), request.args.get("id")
+        if bool(phase) == bool(identity):
+            raise errors.InvalidArgumentError("moment needs either 'phase', of a prediction, or 'id', of a profile.")
+        by = request.args.get("by", "layer")
+        if by not in GROUPINGS:
+            raise errors.InvalidArgumentError(f"by is one of {', '.join(GROUPINGS)}, not {by!r}.")
+        at = whole_number(request, "at", -1) if "at" in request.args else None
+        return self.moment_impl(*_who(request), required(request, "run"), phase, identity, at, by)
+
+    def moment_impl(
+        self,
+        ctx: RequestContext,
+        experiment: str,
+        run: str,
+        phase: str | None = None,
+        identity: str | None = None,
+        at: int | None = None,
+        by: str = "layer",
+    ) -> views.Plain:
+        """Everything alive at one moment: just after the event at position `at` of a timeline, or at its peak."""
+        found: Phase | MeasuredProfile
+        if phase is not None:
+            found = self._phase(ctx, experiment, run, phase)
+        else:
+            found = self._profile(ctx, experiment, run, identity or "")
+        timeline = found.timeline
+        position = timeline.peak_position if at is None else at
+        if position is None or not 0 <= position < len(timeline):
+            raise errors.NotFoundError(f"the timeline has {len(timeline)} events, from 0 on, and none at {position}.")
+        alive = found.alive_at(position)
+        if alive is None:
+            raise errors.NotFoundError(
+                "what was alive at this moment was not written down, only at the peak. "
+                "Log the run again with this version of memest."
+            )
+        return {
+            "position": position,
+            "tick": timeline.ticks[position],
+            "unit": timeline.unit,
+            "op": timeline.op_at(position),
+            "live_bytes": timeline.live_bytes[position],
+            **moment_view(alive, by),
+        }
 
     def peaks_route(self, request: wrappers.Request) -> Any:
         return self.peaks_impl(*_who(request), required(request, "run"))
@@ -148,6 +212,15 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
         return self._headlines.get((experiment, name, *listed), make)
 
+    def _profile(self, ctx: RequestContext, experiment: str, run: str, identity: str) -> MeasuredProfile:
+        records = self._reader.run(ctx, experiment, run, {Kind.PROFILE})
+        profiles = {profile_id(profile): profile for profile in records.profiles}
+        if identity not in profiles:
+            there = ", ".join(profiles) or "none"
+            why = " ".join(["", *records.problems])
+            raise errors.NotFoundError(f"run {run!r} has no profile {identity!r}; it has: {there}.{why}")
+        return profiles[identity]
+
     def _phase(self, ctx: RequestContext, experiment: str, run: str, phase: str) -> Phase:
         records = self._reader.run(ctx, experiment, run, {Kind.ESTIMATE})
         if records.estimate is None:
@@ -168,6 +241,13 @@ def _limit(text: str) -> int:
         return resolve_limit(int(text) if text.strip().isdecimal() else text).bytes
     except ValueError as error:
         raise errors.InvalidArgumentError(f"limit: {error}") from error
+
+
+def _stretch(request: wrappers.Request) -> Stretch:
+    first, last = (whole_number(request, name, 0) if name in request.args else None for name in ("from", "to"))
+    if first is not None and last is not None and first > last:
+        raise errors.InvalidArgumentError(f"from is at most to, but {first} is more than {last}.")
+    return first, last
 
 
 def _points(request: wrappers.Request) -> int:

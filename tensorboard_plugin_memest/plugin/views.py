@@ -18,6 +18,7 @@ from tensorboard_plugin_memest.memory.leak import LEAST_ON_HOST, find_leak
 from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
+from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 
 Plain = dict[str, Any]
@@ -178,13 +179,36 @@ def items_view(phase: Phase) -> Plain:
     return {"phase": phase.name, "peak_bytes": phase.peak_bytes, "items": _items(phase.live_at_peak)}
 
 
-def timeline_view(peak_bytes: int, timeline: Timeline, points: int) -> Plain:
-    """A curve, thinned to about `points` events.
+def timeline_view(
+    timeline: Timeline, points: int, first: int | None, last: int | None, owners: Mapping[str, Whose]
+) -> Plain:
+    """A curve from tick to tick, thinned to about `points` events, with where its peak is.
 
-    Raises:
-        ValueError: `points` is too small.
+    Args:
+        first: where the stretch begins; None: where the timeline does.
+        last: where it ends; None: where the timeline does.
+        owners: whose the tensors of an op are, by its name.
     """
-    return {"peak_bytes": peak_bytes, "events": len(timeline), "timeline": timeline.decimated(points).to_dict()}
+    positions = timeline.thinned(points, first, last)
+    shown = timeline.only(positions)
+    peak = timeline.peak_position
+    return {
+        "events": len(timeline),
+        "extent": [timeline.ticks[0], timeline.ticks[-1]] if len(timeline) else None,
+        "peak": None
+        if peak is None
+        else {
+            "position": peak,
+            "tick": timeline.ticks[peak],
+            "live_bytes": timeline.live_bytes[peak],
+            "op": timeline.op_at(peak),
+        },
+        "timeline": {
+            **shown.to_dict(),
+            "positions": list(positions),
+            "layers": [owners[op].layer if op in owners else None for op in shown.ops],
+        },
+    }
 
 
 def peaks_view(run: RunRecords) -> Plain:

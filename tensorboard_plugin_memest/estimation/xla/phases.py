@@ -23,6 +23,7 @@ from tensorboard_plugin_memest.estimation.variables import INPUT, STEP, Variable
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
 from tensorboard_plugin_memest.estimation.xla.module import Allocation, Module
 from tensorboard_plugin_memest.estimation.xla.request import FEED, TENSOR, Argument
+from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
 from tensorboard_plugin_memest.memory.item import Item
@@ -212,6 +213,10 @@ def _opened(
         return played
     idle = chunk - highest
     ticks, lives, ops, names = [0], [timeline.live_bytes[0]], [0], list(timeline.ops)
+    # Where the events of the timeline have gone, and what lies in the block from where to where.
+    moved = [0]
+    opened: dict[int, tuple[Item, int]] = {}
+    inside: list[tuple[Item, int, int]] = []
     begins: dict[str, int] = {}
     numbers = {name: number for number, name in enumerate(names)}
     for tick, amount, op in zip(timeline.ticks[1:], timeline.live_bytes[1:], timeline.op_index[1:], strict=True):
@@ -228,18 +233,34 @@ def _opened(
                     begins.setdefault(part, len(ticks))
                 if not is_begin and part == BACKWARD:
                     begins[UPDATE] = len(ticks)
+                if is_begin:
+                    opened[id(value)] = attribution.tag(value).item(value.bytes, value.bytes), len(ticks)
+                else:
+                    inside.append((*opened.pop(id(value)), len(ticks)))
                 ticks.append(ticks[-1] + 1)
                 lives.append(used)
                 ops.append(numbers.setdefault(name, len(numbers)))
+            inside += [(*left, len(ticks)) for left in opened.values()]
+        moved.append(len(ticks))
         ticks.append(ticks[-1] + 1)
         lives.append(amount)
         ops.append(op)
-    peak_tag = attribution.tag(allocation.trace[moment][0])
+    moved.append(len(ticks))
+    block_name = stretch.events[begun].op
+    for item, begin, end in played.allocations:
+        if item.name != block_name:
+            inside.append((item, moved[begin], moved[end]))
+        elif idle:
+            requested = max(0, allocation.bytes - highest)
+            unused = Tag(STEP, _UNUSED, Category.TEMPORARIES, "unused", None, None, None).item(requested, idle)
+            inside.append((unused, moved[begin], moved[end]))
+    allocations = Allocations.of(inside)
     return replace(
         played,
-        peak_op=peak_tag.name,
-        live_at_peak=_with_parts(played, stretch.events[begun].op, allocation, moment, idle, attribution),
+        peak_op=attribution.tag(allocation.trace[moment][0]).name,
+        live_at_peak=allocations.items_at(lives.index(max(lives))),
         timeline=Timeline("op", ticks, lives, ops, list(numbers), _spans(begins, len(ticks))),
+        allocations=allocations,
     )
 
 
@@ -247,20 +268,3 @@ def _spans(begins: dict[str, int], end: int) -> list[Span]:
     starts = sorted((start, part) for part, start in begins.items())
     ends = [*(start for start, _ in starts[1:]), end]
     return [Span(part, start, end) for (start, part), end in zip(starts, ends, strict=True) if start < end]
-
-
-def _with_parts(
-    played: Played, block: str, allocation: Allocation, moment: int, idle: int, attribution: ModuleAttribution
-) -> tuple[Item, ...]:
-    inside = {}
-    for value, is_begin in allocation.trace[: moment + 1]:
-        if is_begin:
-            inside[id(value)] = value
-        else:
-            del inside[id(value)]
-    items = [item for item in played.live_at_peak if item.name != block]
-    items += [attribution.tag(value).item(value.bytes, value.bytes) for value in inside.values()]
-    if idle:
-        requested = max(0, allocation.bytes - sum(value.bytes for value in inside.values()))
-        items.append(Tag(STEP, _UNUSED, Category.TEMPORARIES, "unused", None, None, None).item(requested, idle))
-    return tuple(sorted(items, key=lambda item: (-item.bytes, item.name)))

@@ -75,19 +75,36 @@ def test_decimation_keeps_peaks_order_and_ends(timeline, points):
     assert (thinned.unit, thinned.spans) == (timeline.unit, timeline.spans)
 
 
-@given(timelines(max_size=200), st.integers(4, 40))
-def test_every_stretch_keeps_its_highest_and_lowest(timeline, points):
-    thinned = timeline.decimated(points)
-    if len(timeline) <= points:
-        assert thinned == timeline
-        return
-    stretches = (points - 2) // 2
-    kept = set(zip(thinned.ticks, thinned.live_bytes, strict=True))
-    for n in range(stretches):
-        inside = slice(n * len(timeline) // stretches, (n + 1) * len(timeline) // stretches)
-        there = set(zip(timeline.ticks[inside], timeline.live_bytes[inside], strict=True))
-        levels = timeline.live_bytes[inside]
-        assert {max(levels), min(levels)} <= {level for _, level in there & kept}
+@given(timelines(max_size=200), st.integers(4, 40), st.data())
+def test_a_window_is_thinned_as_if_it_were_all_there_is(timeline, points, data):
+    first, last = sorted(data.draw(st.tuples(st.integers(0, 2**53), st.integers(0, 2**53))))
+    kept = timeline.thinned(points, first, last)
+    inside = [position for position in range(len(timeline)) if first <= timeline.ticks[position] <= last]
+    shown = [position for position in kept if position in inside]
+    assert len(shown) <= points
+    levels = [timeline.live_bytes[position] for position in inside]
+    assert {max(levels, default=0), min(levels, default=0)} <= {0, *(timeline.live_bytes[n] for n in shown)}
+    if len(inside) <= points:
+        assert shown == inside
+    # What the window begins with is what the event before it left; the line goes on to the event after it.
+    before = [position for position in range(len(timeline)) if timeline.ticks[position] < first]
+    after = [position for position in range(len(timeline)) if timeline.ticks[position] > last]
+    assert [position for position in kept if position not in inside] == [*before[-1:], *after[:1]]
+
+
+def test_each_part_of_the_time_keeps_its_first_last_lowest_and_highest():
+    # Nine of ten events lie in the first tenth of the time: the rest is no less worth drawing.
+    ticks = [*range(900), *range(1000, 10_000, 90)]
+    levels = [(n * 7919) % 1000 for n in range(len(ticks))]
+    timeline = Timeline("ns", ticks, levels, [0] * len(ticks), ["op"])
+    kept = timeline.thinned(40)
+    for part in range(10):
+        begin, end = ticks[-1] * part // 10, ticks[-1] * (part + 1) // 10
+        inside = [n for n, tick in enumerate(ticks) if begin + 1 < tick < end - 1]
+        whole = {n for n, tick in enumerate(ticks) if begin - 90 <= tick <= end + 90}
+        shown = [levels[n] for n in kept if n in whole]
+        assert max(shown) >= max(levels[n] for n in inside)
+        assert min(shown) <= min(levels[n] for n in inside)
 
 
 @given(timelines())

@@ -15,7 +15,7 @@ from tensorboard_plugin_memest.plugin.plugin import MemestPlugin
 from tests.events import content, string_tensor, write_raw
 from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_estimate, sample_host, sample_peaks, sample_profile
 
-ROUTES = ["runs", "overview", "items", "timeline", "profile", "peaks", "host"]
+ROUTES = ["runs", "overview", "items", "timeline", "profile", "moment", "peaks", "host"]
 
 
 @pytest.fixture
@@ -121,18 +121,81 @@ def test_items_of_each_phase(ask):
 
 
 def test_timeline(ask):
-    full = sample_estimate().phases["step"].timeline
+    sample = sample_estimate().phases["step"]
+    full = sample.timeline
     answer = ask("timeline?run=full&phase=step")[1]
-    assert answer == {"peak_bytes": sample_estimate().peak_bytes, "events": len(full), "timeline": full.to_dict()}
+    assert answer["timeline"] == {
+        **full.to_dict(),
+        "positions": list(range(len(full))),
+        "layers": [None, "sequential/dense", *[None] * (len(full.ops) - 2)],
+    }
+    del answer["timeline"]
+    assert answer == {
+        "peak_bytes": sample.peak_bytes,
+        "events": len(full),
+        "extent": [0, len(full) - 1],
+        "peak": {
+            "position": full.peak_position,
+            "tick": full.peak_position,
+            "live_bytes": sample.peak_bytes,
+            "op": full.op_at(full.peak_position),
+        },
+    }
     thin = ask("timeline?run=full&phase=step&points=5")[1]
     assert len(thin["timeline"]["ticks"]) <= 5 < thin["events"]
     assert max(thin["timeline"]["live_bytes"]) == sample_estimate().peak_bytes
 
 
+def test_a_stretch_of_a_timeline(ask):
+    full = sample_profile(events=5000).timeline
+    address = "profile?run=full&id=cpu_bfc@host/2026_01_01_00_00_00"
+    answer = ask(f"{address}&from=1000001&to=1009001")[1]
+    # From event 1000 to 1009, and one more on either side.
+    assert answer["timeline"]["positions"] == list(range(999, 1011))
+    assert answer["timeline"]["live_bytes"] == full.live_bytes[999:1011]
+    assert (answer["events"], answer["extent"]) == (5000, [1, 4999001])
+    assert answer["peak"]["position"] == 1250
+    thin = ask(f"{address}&from=1000000&to=2000000&points=40")[1]["timeline"]
+    assert len(thin["ticks"]) <= 42
+    assert max(thin["live_bytes"]) == max(full.live_bytes[1000:2000])
+    assert ask(f"{address}&from=9000000")[1]["timeline"]["positions"] == [4999]
+
+
+@pytest.mark.parametrize("by", ["layer", "op", "category", "shape"])
+def test_a_moment(ask, by):
+    sample = sample_estimate().phases["step"]
+    status, answer = ask(f"moment?run=full&phase=step&at=3&by={by}")
+    assert status == 200
+    alive = sample.allocations.items_at(3)
+    assert len(alive) > 4
+    assert (answer["position"], answer["tick"], answer["unit"], answer["by"]) == (3, 3, "op", by)
+    assert answer["op"] == sample.timeline.op_at(3)
+    assert answer["bytes"] == answer["live_bytes"] == sample.timeline.live_bytes[3] == sum(one.bytes for one in alive)
+    assert answer["count"] == len(alive)
+    shown = [item["name"] for group in answer["groups"] for item in group["items"]]
+    assert sorted(shown) == sorted(item.name for item in alive)
+    for group in answer["groups"]:
+        assert group["bytes"] == sum(item["all_bytes"] for item in group["items"]) == sum(group["categories"].values())
+    if by == "layer":
+        assert answer["groups"][0]["key"] == "sequential/dense"
+    if by == "shape":
+        assert answer["groups"][0]["key"] == "[6019376, 128] float32"
+
+
+def test_the_peak_is_known_of_old_records_too(ask):
+    answer = ask("moment?run=full&id=cpu_bfc@host/2026_01_01_00_00_00")[1]
+    assert (answer["position"], answer["unit"]) == (1250, "ns")
+    assert answer["bytes"] == answer["live_bytes"]
+    assert answer["groups"][0]["key"] == "sequential/dense"
+    code, other = ask("moment?run=full&id=cpu_bfc@host/2026_01_01_00_00_00&at=7")
+    assert code == 404
+    assert "only at the peak" in other["error"]
+
+
 def test_profile(ask):
     answer = ask("profile?run=full&id=cpu_bfc@host/2026_01_01_00_00_00")[1]
     assert answer["events"] == 5000
-    assert 1000 < len(answer["timeline"]["ticks"]) <= 2000
+    assert 900 < len(answer["timeline"]["ticks"]) <= 2000
     assert answer["peak_bytes"] == max(answer["timeline"]["live_bytes"]) == 3 * KERNEL_BYTES + 1537 + 1250 * 100_000_007
     assert answer["timeline"]["unit"] == "ns"
     assert answer["timeline"]["spans"] == [
@@ -172,6 +235,11 @@ def test_peaks(ask):
         ("profile?run=full", 400, "profile needs the parameter 'id'"),
         ("profile?run=full&id=x", 404, "no profile 'x'; it has: cpu_bfc@host/2026_01_01_00_00_00."),
         ("profile?run=broken&id=x", 404, "it has: none. The record 'profile/x' could not be read."),
+        ("profile?run=full&id=x&from=5&to=4", 400, "from is at most to, but 5 is more than 4."),
+        ("moment?run=full", 400, "moment needs either 'phase', of a prediction, or 'id', of a profile."),
+        ("moment?run=full&phase=step&by=size", 400, "by is one of layer, op, category, shape, not 'size'."),
+        ("moment?run=full&phase=step&at=-1", 404, "the timeline has 15 events, from 0 on, and none at -1."),
+        ("moment?run=full&phase=step&at=x", 400, "at is a whole number, not 'x'"),
         ("peaks?run=nowhere", 404, "no run 'nowhere'"),
         ("nonsense", 404, "the frontend has no file 'nonsense'"),
     ],
@@ -186,7 +254,7 @@ def test_errors_are_sentences(ask, address, status, sentence):
 def test_a_fault_of_memests_own_is_a_sentence_too(ask, monkeypatch):
     monkeypatch.setattr(ask.provider, "list_tensors", lambda *args, **kwargs: 1 / 0)
     for route in ROUTES:
-        status, answer = ask(f"{route}?run=full&phase=step&id=x")
+        status, answer = ask(f"{route}?run=full&{'id=x' if route == 'profile' else 'phase=step'}")
         assert status == 500
         assert answer == {
             "error": "memest could not answer this: ZeroDivisionError('division by zero'). "

@@ -11,6 +11,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Timeline
+from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_advice, sample_estimate, sample_peaks, sample_profile
@@ -297,11 +298,14 @@ def test_timeline_is_thinned_and_says_how_long_it_was():
     levels = [n % 7 for n in range(5000)]
     levels[4001] = 2**41 + 1
     timeline = Timeline("op", list(range(5000)), levels, [0] * 5000, ["op"])
-    answer = views.timeline_view(2**41 + 1, timeline, 100)
-    assert (answer["peak_bytes"], answer["events"]) == (2**41 + 1, 5000)
+    answer = views.timeline_view(timeline, 100, None, None, {"op": Whose("dense")})
+    assert (answer["events"], answer["extent"]) == (5000, [0, 4999])
+    assert answer["peak"] == {"position": 4001, "tick": 4001, "live_bytes": 2**41 + 1, "op": "op"}
     assert answer["timeline"]["ticks"][answer["timeline"]["live_bytes"].index(2**41 + 1)] == 4001
     assert 50 < len(answer["timeline"]["ticks"]) <= 100
-    assert set(answer["timeline"]) == {"unit", "ticks", "live_bytes", "op_index", "ops", "spans"}
+    assert answer["timeline"]["layers"] == ["dense"]
+    assert [levels[position] for position in answer["timeline"]["positions"]] == answer["timeline"]["live_bytes"]
+    assert views.timeline_view(Timeline("op", [], [], [], []), 4, None, None, {})["peak"] is None
 
 
 def test_peaks(full):
