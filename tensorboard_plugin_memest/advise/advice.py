@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from tensorboard_plugin_memest.advise.blueprint import Blueprint
 from tensorboard_plugin_memest.advise.levers import Proposal, proposals, smaller_batch, why_not
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation.model import Origin
+from tensorboard_plugin_memest.estimation.xla.compilation import compilers
 from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
@@ -19,6 +22,8 @@ from tensorboard_plugin_memest.memory.units import format_bytes
 WORTH_TELLING = 0.05
 # Sets of changes that are tried: what saves most goes first, and each costs an estimate.
 MOST_SETS = 8
+# Changes whose step was traced and is being compiled: each holds its graph.
+MOST_WAITING = 4
 LARGEST_SET = 3
 
 
@@ -30,7 +35,11 @@ def advice_for(estimate: Estimate, limit_bytes: int, origin: Origin) -> Advice:
         limit_bytes: what it should fit into.
         origin: what it was made of.
     """
-    workshop = Workshop(origin, estimate)
+    with compilers():
+        return _advice(estimate, limit_bytes, Workshop(origin, estimate))
+
+
+def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
     notes: list[str] = []
     blueprint: Blueprint | None = None
     try:
@@ -39,12 +48,7 @@ def advice_for(estimate: Estimate, limit_bytes: int, origin: Origin) -> Advice:
         notes.append(
             f"Only few changes were tried, for the model cannot be looked at without memory ({_in_words(error)})."
         )
-    tried: list[tuple[Proposal, Estimate]] = []
-    for proposal in proposals(blueprint or Blueprint((), 0, False, None, "float32"), estimate):
-        try:
-            tried.append((proposal, workshop.tried(proposal.change)))
-        except Exception as error:
-            notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
+    tried = _tried(workshop, proposals(blueprint or Blueprint((), 0, False, None, "float32"), estimate), notes)
     largest, curve = _batches(estimate, limit_bytes, notes)
     size = estimate.subject.batch_size
     if largest is not None and 0 < largest < size:
@@ -64,6 +68,30 @@ def advice_for(estimate: Estimate, limit_bytes: int, origin: Origin) -> Advice:
         max_batch_size=largest,
         notes=tuple(notes),
     )
+
+
+def _tried(workshop: Workshop, chosen: Iterable[Proposal], notes: list[str]) -> list[tuple[Proposal, Estimate]]:
+    """The estimate with each change; XLA compiles one while the next is traced."""
+    tried: list[tuple[Proposal, Estimate]] = []
+    waiting: deque[tuple[Proposal, Callable[[], Estimate]]] = deque()
+
+    def take() -> None:
+        proposal, result = waiting.popleft()
+        try:
+            tried.append((proposal, result()))
+        except Exception as error:
+            notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
+
+    for proposal in chosen:
+        try:
+            waiting.append((proposal, workshop.begun(proposal.change)))
+        except Exception as error:
+            notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
+        if len(waiting) > MOST_WAITING:
+            take()
+    while waiting:
+        take()
+    return tried
 
 
 def _lever(proposal: Proposal, after: Estimate, before: Estimate, limit_bytes: int) -> Lever:

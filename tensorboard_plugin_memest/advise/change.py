@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,14 +22,18 @@ class Change:
         edits: each takes the model as it was made and returns it changed, or another.
         around: contexts in which the model is made.
         batch_size: examples a step.
-        jit_compile: whether XLA compiles the step.
+        mode: how steps run, `"graph"`, `"xla"` or `"eager"`.
+        validation_batch_size: examples a step of evaluation.
+        callbacks: takes those of `fit` and returns them changed.
     """
 
     optimizer: Callable[[], Any] | None = None
     edits: tuple[Edit, ...] = field(default=())
     around: tuple[Around, ...] = field(default=())
     batch_size: int | None = None
-    jit_compile: bool | None = None
+    mode: str | None = None
+    validation_batch_size: int | None = None
+    callbacks: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
     def with_also(self, other: Change) -> Change:
         """Both changes at once; where both change one thing, `other` wins."""
@@ -38,7 +42,9 @@ class Change:
             edits=(*self.edits, *other.edits),
             around=(*self.around, *other.around),
             batch_size=other.batch_size or self.batch_size,
-            jit_compile=self.jit_compile if other.jit_compile is None else other.jit_compile,
+            mode=other.mode or self.mode,
+            validation_batch_size=other.validation_batch_size or self.validation_batch_size,
+            callbacks=other.callbacks or self.callbacks,
         )
 
     @property

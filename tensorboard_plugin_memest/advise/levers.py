@@ -11,6 +11,7 @@ import keras
 from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
 from tensorboard_plugin_memest.advise.remake import compiled_again, copied_optimizer, in_a_row, with_layer_replaced
+from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.units import format_bytes
@@ -192,12 +193,22 @@ def _any_batch(estimate: Estimate) -> bool:
 
 
 def _compiler(estimate: Estimate) -> Iterator[Proposal]:
-    xla = estimate.subject.mode == "xla"
+    if estimate.subject.mode == EAGER:
+        yield Proposal(
+            "graph",
+            "compiler",
+            "tf.function instead of eager steps",
+            Change(mode=GRAPH),
+            "The first step waits for the trace; Python code in the model runs while it is traced only.",
+            "model.compile(..., run_eagerly=False)",
+            0,
+        )
+    xla = estimate.subject.mode == XLA
     yield Proposal(
         "no_xla" if xla else "xla",
         "compiler",
         "Without XLA" if xla else "XLA",
-        Change(jit_compile=not xla),
+        Change(mode=GRAPH if xla else XLA),
         "Slower steps, and no compiling before the first."
         if xla
         else "The first step waits for the compiler, and so does every new shape of a batch (drop_remainder=True).",

@@ -14,6 +14,7 @@ from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.remake import copied_optimizer, remade
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.mode import EAGER, XLA
 from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.estimation.subject import input_specs
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -58,7 +59,27 @@ class Workshop:
         """The estimate of the training with `change`.
 
         Raises:
+            Exception: as for `begun`.
+        """
+        return self.begun(change)()
+
+    def begun(self, change: Change) -> Callable[[], Estimate]:
+        """Begins the estimate of the training with `change`.
+
+        Returns:
+            What waits for XLA, where that is asked, and gives the estimate.
+
+        Raises:
             Exception: the change cannot be made to this model, or what it makes cannot be estimated.
+        """
+        return self.origin_of(change).begun()
+
+    def origin_of(self, change: Change, **options: Any) -> Origin:
+        """What the estimate of the training with `change` is made of.
+
+        Args:
+            change: the change.
+            **options: fields of `Given`.
         """
         subject, inputs = self._subject, self._given.inputs
         batch_size = change.batch_size or self._estimate.subject.batch_size
@@ -67,13 +88,17 @@ class Workshop:
                 # A model made again may not be built yet, and then does not say what it takes.
                 inputs = input_specs(subject, batch_size, None)
             subject = change.applied_to(self._build)
-        xla = self._estimate.subject.mode == "xla" if change.jit_compile is None else change.jit_compile
+        mode = change.mode or self._estimate.subject.mode
         return self._origin.varied(
             subject,
+            callbacks=None if change.callbacks is None else change.callbacks(self._origin.callbacks),
             batch_size=batch_size,
             optimizer=change.optimizer() if change.optimizer else self._given.optimizer,
             inputs=inputs,
-            jit_compile=xla,
+            jit_compile=mode == XLA,
+            run_eagerly=mode == EAGER,
+            validation_batch_size=change.validation_batch_size or self._given.validation_batch_size,
+            **options,
         )
 
     def _optimizer_of(self, model: keras.Model) -> Any:

@@ -27,7 +27,7 @@ from tensorboard_plugin_memest.estimation.subject import positive_batch_size, re
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
 from tensorboard_plugin_memest.estimation.xla.compilation import checked_timeout
-from tensorboard_plugin_memest.estimation.xla.estimate import phases_with_xla
+from tensorboard_plugin_memest.estimation.xla.estimate import begin_compiling, phases_with_xla
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Subject
@@ -140,7 +140,18 @@ class Origin:
 
     def estimate(self) -> Estimate:
         """The estimate that was asked for."""
-        return self._assemble(self._train(self.given.batch_size))
+        return self.begun()()
+
+    def begun(self) -> Callable[[], Estimate]:
+        """Begins the estimate that was asked for: inside of `compilers` XLA is at work when this returns.
+
+        Returns:
+            What waits for it and gives the estimate.
+        """
+        training = self._train(self.given.batch_size)
+        if training.mode.name == XLA:
+            begin_compiling(training, self.compile_timeout)
+        return lambda: self._assemble(training)
 
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The estimate for another batch size: the same as a new one for that size.
@@ -177,18 +188,26 @@ class Origin:
             raise UsageError("advice() is about training, and this estimate is of prediction alone.")
         return advice_for(estimate, limit_bytes, self)
 
-    def varied(self, model_or_build: keras.Model | Callable[[], keras.Model], **changes: Any) -> Estimate:
-        """The estimate of another model, or of this one with other arguments; the rest is as it was asked for.
+    def varied(
+        self,
+        model_or_build: keras.Model | Callable[[], keras.Model],
+        *,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        **changes: Any,
+    ) -> Origin:
+        """The origin of another model, or of this one with other arguments; the rest is as it was asked for.
 
         Args:
             model_or_build: as for `estimate`.
+            callbacks: what `fit` gets; None for the same.
             **changes: fields of `Given`.
         """
         given = replace(self.given, **{"one_size": True, **changes})
-        return Origin(model_or_build, given, self.device, self.compile_timeout, self.callbacks).estimate()
+        callbacks = self.callbacks if callbacks is None else callbacks
+        return Origin(model_or_build, given, self.device, self.compile_timeout, callbacks)
 
     def _train(self, batch_size: int | None) -> Training:
-        given = replace(self.given, batch_size=batch_size, one_size=self._first is not None)
+        given = replace(self.given, batch_size=batch_size, one_size=self.given.one_size or self._first is not None)
         if self._first is not None and not self._first.trains:
             given = replace(given, predict_batch_size=batch_size)
         # Whatever graph or function the caller is building, nothing goes into it.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
 import sys
-import tempfile
-import time
-from pathlib import Path
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from contextvars import ContextVar
+from time import monotonic
 
 import keras
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.xla import compiler
 from tensorboard_plugin_memest.estimation.xla.cache import Cache
+from tensorboard_plugin_memest.estimation.xla.process import CompilerProcess
 from tensorboard_plugin_memest.estimation.xla.request import NotCompilableError, Request
 from tensorboard_plugin_memest.memory.errors import UsageError
 
@@ -26,8 +29,8 @@ TIMEOUT = 300.0
 # Settings that decide about the code that XLA makes.
 _SETTINGS = ("XLA_FLAGS", "TF_XLA_FLAGS")
 
-# What only a process that trains needs: the compiler's has no GPU and allocates nothing worth counting.
-_NOT_FOR_COMPILING = ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
+# Compilers at work at once, where there are cores for more than one.
+_MOST_PROCESSES = 4
 
 
 def checked_timeout(seconds: float | None) -> float:
@@ -58,74 +61,123 @@ def compiled(request: Request, timeout: float, cache: Cache | None = None) -> by
         NotCompilableError: XLA cannot compile it, or not in time; the text says why.
     """
     cache = cache or Cache()
-    cores = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
-    settings = [os.environ.get(name, "") for name in _SETTINGS]
-    key = request.digest(tf.__version__, tf.version.GIT_VERSION, keras.__version__, cores, *settings)
+    key = _key(request)
     found = cache.get(key)
     if found is None:
-        found = _compile(request, timeout)
+        pool = _pool.get()
+        found = pool.compiled(key, request, timeout) if pool else _compile(request, timeout)
         cache.put(key, found)
     return found
 
 
-def _compile(request: Request, timeout: float) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="memest-") as name:
-        folder = Path(name)
-        (folder / "header.json").write_text(request.header())
-        (folder / "graph.pb").write_bytes(request.graph)
-        with (folder / "log.txt").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", compiler.__spec__.name, name],
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-            try:
-                _wait(process, timeout)
-            finally:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
-        if (folder / "compiled.hlo").exists():
-            return (folder / "compiled.hlo").read_bytes()
-        error = folder / "error.txt"
-        if not error.exists():
-            raise NotCompilableError(f"the compiler's process ended with code {process.returncode}")
-        reason = error.read_text().partition("\n")[0]
-        raise NotCompilableError(f"XLA refused it ({reason[:400]})")
+def compile_ahead(request: Request, timeout: float) -> None:
+    """Has a step compiled meanwhile, so that `compiled` need not wait that long; nothing outside of `compilers`."""
+    pool, key = _pool.get(), _key(request)
+    if pool is not None and Cache().get(key) is None:
+        pool.begin(key, request, timeout)
 
 
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_COMPILING}
-    return {
-        **kept,
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        # The same packages as here, wherever this process has them from.
-        "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
-    }
-
-
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> None:
-    begun = time.monotonic()
-    shown = 0
+@contextlib.contextmanager
+def compilers() -> Iterator[None]:
+    """Inside, compilers that were started stay ready for the next step, and steps can be compiled ahead."""
+    if _pool.get() is not None:
+        yield
+        return
+    pool = _Pool(max(1, min(_MOST_PROCESSES, _cores() // 2)))
+    token = _pool.set(pool)
     try:
-        while True:
-            try:
-                process.wait(0.05)
-                return
-            except subprocess.TimeoutExpired:
-                pass
-            seconds = time.monotonic() - begun
-            if seconds > timeout:
-                raise NotCompilableError(f"XLA did not compile it within compile_timeout={timeout:g} seconds")
-            if seconds >= max(PATIENCE, shown + 1) and (not shown or sys.stderr.isatty()):
-                shown = int(seconds)
-                _show(f"memest: XLA compiles the step to tell its memory, {shown} s ...")
+        yield
     finally:
-        if shown:
-            _show(f"memest: XLA took {time.monotonic() - begun:.1f} s.", end="\n")
+        _pool.reset(token)
+        pool.close()
+
+
+class _Pool:
+    """Threads that each keep a compiler."""
+
+    def __init__(self, count: int) -> None:
+        self._threads = ThreadPoolExecutor(count, "memest-xla")
+        self._own = threading.local()
+        self._compilers: list[CompilerProcess] = []
+        self._asked: dict[str, Future[bytes]] = {}
+        self._is_closed = False
+        self._told = _Told()
+
+    def begin(self, key: str, request: Request, timeout: float) -> Future[bytes]:
+        if key not in self._asked:
+            self._asked[key] = self._threads.submit(self._compile, request, timeout)
+        return self._asked[key]
+
+    def compiled(self, key: str, request: Request, timeout: float) -> bytes:
+        answer = self.begin(key, request, timeout)
+        begun = monotonic()
+        try:
+            while True:
+                try:
+                    return answer.result(0.05)
+                except NotYet:
+                    self._told.waiting(monotonic() - begun)
+        except CancelledError:
+            raise NotCompilableError("it was not waited for") from None
+        finally:
+            self._asked.pop(key, None)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for one in list(self._compilers):
+            one.end()
+        self._threads.shutdown()
+        for one in self._compilers:
+            one.end()
+        self._told.end()
+
+    def _compile(self, request: Request, timeout: float) -> bytes:
+        if not hasattr(self._own, "compiler"):
+            self._own.compiler = CompilerProcess()
+            self._compilers.append(self._own.compiler)
+        if self._is_closed:
+            raise NotCompilableError("it was not waited for")
+        found: bytes = self._own.compiler.compile(request, timeout)
+        return found
+
+
+_pool: ContextVar[_Pool | None] = ContextVar("memest_compilers", default=None)
+
+
+def _key(request: Request) -> str:
+    settings = [os.environ.get(name, "") for name in _SETTINGS]
+    return request.digest(tf.__version__, tf.version.GIT_VERSION, keras.__version__, str(_cores()), *settings)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _compile(request: Request, timeout: float) -> bytes:
+    process, told = CompilerProcess(), _Told()
+    try:
+        return process.compile(request, timeout, told.waiting)
+    finally:
+        process.end()
+        told.end()
+
+
+class _Told:
+    """What people are told while they wait; nothing where they need not wait for long."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+        self._begun = monotonic()
+
+    def waiting(self, seconds: float) -> None:
+        if seconds >= max(PATIENCE, self._shown + 1) and (not self._shown or sys.stderr.isatty()):
+            self._shown = max(1, int(seconds))
+            _show(f"memest: XLA compiles the step to tell its memory, {int(seconds)} s ...")
+
+    def end(self) -> None:
+        if self._shown:
+            _show(f"memest: XLA took {monotonic() - self._begun:.1f} s.", end="\n")
 
 
 def _show(text: str, end: str = "") -> None:

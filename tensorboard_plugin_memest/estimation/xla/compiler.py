@@ -1,10 +1,11 @@
 """Compiles a step with XLA and writes the compiler's own account of it. A process of its own.
 
-python -m tensorboard_plugin_memest.estimation.xla.compiler FOLDER
+python -m tensorboard_plugin_memest.estimation.xla.compiler
 
-FOLDER holds `header.json` and `graph.pb` (see `request`); the answer is `compiled.hlo`, a serialized HloProto, or
-`error.txt`. Compiling needs every variable to have a value of its shape. All of them get the same one here: pages of
-one mapping that are never touched, so that a model larger than the machine can be compiled.
+Every line of its input names a folder that holds `header.json` and `graph.pb` (see `request`); the answer is
+`compiled.hlo`, a serialized HloProto, or `error.txt`, and is whole when there is a file `done`. Compiling needs every
+variable to have a value of its shape. All of them get the same one here: pages of one mapping that are never touched,
+so that a model larger than the machine can be compiled.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ def _compiled(serialized: bytes, arguments: list[Any], fetches: list[str]) -> by
     for function in graph.library.function:
         # The compiler looks the functions that functions call up here.
         context.context().add_function_def(function)
+    try:
+        return _compiled_graph(graph, arguments, fetches)
+    finally:
+        # The next step may call others by the same names.
+        for function in graph.library.function:
+            context.context().remove_function(function.signature.name)
+
+
+def _compiled_graph(graph: Any, arguments: list[Any], fetches: list[str]) -> bytes:
     values = _Values(max((_bytes(shape, dtype) for _, _, shape, dtype in arguments), default=0))
     feeds = [tf.TensorSpec(shape, dtype) for kind, _, shape, dtype in arguments if kind == "feed"]
     outside = []
@@ -102,4 +112,6 @@ def _bytes(shape: list[int], dtype: str) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for line in sys.stdin:
+        main(Path(line.rstrip("\n")))
+        (Path(line.rstrip("\n")) / "done").touch()

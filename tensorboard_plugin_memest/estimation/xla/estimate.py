@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from tensorboard_plugin_memest.estimation.attribution import UPDATE, Attribution
@@ -9,7 +10,7 @@ from tensorboard_plugin_memest.estimation.device import GPU, Device
 from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.training import Pass, Training
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
-from tensorboard_plugin_memest.estimation.xla.compilation import compiled
+from tensorboard_plugin_memest.estimation.xla.compilation import compile_ahead, compiled
 from tensorboard_plugin_memest.estimation.xla.module import module_of
 from tensorboard_plugin_memest.estimation.xla.phases import CompiledRun, CompiledStep, phases_of
 from tensorboard_plugin_memest.estimation.xla.request import VARIABLE, NotCompilableError, request_of
@@ -40,6 +41,14 @@ def phases_with_xla(training: Training, device: Device, timeout: float) -> tuple
     phases, resident = phases_of(run, device)
     notes = [note for one in training.passes for note in one.assumptions]
     return phases, resident, [*notes, *([_ON_A_GPU] if device.kind == GPU else [])]
+
+
+def begin_compiling(training: Training, timeout: float) -> None:
+    """Has the steps of a training compiled meanwhile, inside of `compilers`; what is wrong with them shows later."""
+    if timeout:
+        with contextlib.suppress(NotCompilableError):
+            for one in training.passes:
+                compile_ahead(request_of(one.step, one.handles), timeout)
 
 
 def _compiled_step(one: Pass, timeout: float) -> CompiledStep:

@@ -6,11 +6,12 @@ import re
 
 import keras
 import pytest
+import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.estimation.xla import compilation
-from tensorboard_plugin_memest.estimation.xla.cache import Cache
 from tensorboard_plugin_memest.estimation.xla.compilation import compiled
+from tensorboard_plugin_memest.estimation.xla.module import module_of
 from tensorboard_plugin_memest.estimation.xla.request import NotCompilableError, Request
 from tensorboard_plugin_memest.memory.category import Category
 
@@ -45,10 +46,23 @@ def test_an_estimate_with_xla_is_the_compilers_and_is_compiled_once(monkeypatch,
     assert path.read_bytes() == before
 
 
-def test_what_xla_refuses_is_said_in_its_words(tmp_path):
-    with pytest.raises(NotCompilableError, match=r"XLA refused it .*no_such_node"):
-        compiled(Request(b"", (), ("no_such_node:0",)), 60.0, Cache(tmp_path))
-    assert list(tmp_path.iterdir()) == []
+def test_what_xla_refuses_is_said_and_the_same_process_compiles_the_next_step(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMEST_CACHE_DIR", str(tmp_path))
+    wrong = Request(b"", (), ("no_such_node:0",))
+    with tf.Graph().as_default() as graph:
+        tf.constant([1.0, 2.0], name="two")
+    right = Request(graph.as_graph_def().SerializeToString(), (), ("two:0",))
+    with compilation.compilers():
+        with pytest.raises(NotCompilableError, match=r"XLA refused it .*no_such_node"):
+            compiled(wrong, 60.0)
+        assert list(tmp_path.iterdir()) == []
+        compilation.compile_ahead(right, 60.0)
+        assert module_of(compiled(right, 60.0)).instructions
+        pool = compilation._pool.get()
+        (process,) = pool._compilers
+        assert process._steps == 2
+    assert process._process is None
+    assert compilation._pool.get() is None
 
 
 def test_waiting_has_an_end():
