@@ -18,6 +18,7 @@ from tensorboard_plugin_memest.estimation.training import Training
 from tensorboard_plugin_memest.estimation.variables import INPUT, OPTIMIZER, Variable, size_in_bytes
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
+from tensorboard_plugin_memest.memory.timeline import END_OF_STEP
 
 _NOTE = (
     "Eager steps were followed op by op, with tensors held as long as Python and the gradient tape hold them. "
@@ -66,8 +67,8 @@ def _events(step: EagerStep, weights: Sequence[Variable]) -> list[Event]:
         else:
             events.append(Event(FREE, buffers[number], running))
             del left[number]
-    events += [Event(FREE, buffers[number], "(end of the step)") for number in left]
-    return events + [Event(FREE, buffer, "(end of the step)") for buffer in fed]
+    events += [Event(FREE, buffers[number], END_OF_STEP) for number in left]
+    return events + [Event(FREE, buffer, END_OF_STEP) for buffer in fed]
 
 
 def _part(step: EagerStep, name: str) -> str:

@@ -15,16 +15,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tensorflow as tf
 
-from tensorboard_plugin_memest.measure.op_names import short_name, without_counter
 from tensorboard_plugin_memest.measure.xplane import Integers, MemoryEvents
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.op_names import NO_OP, short_name, without_counter
 from tensorboard_plugin_memest.memory.timeline import Span
 
 BEFORE = "allocated before the profile"
 LOST = "not told apart, because the profile lacks events"
 COPY = "variable copy"
 BEFORE_LAYER = "(before the profile)"
+STEP_LAYER = "(step)"
 
 _SHAPE = re.compile(r"\[(\d+(?:,\d+)*)?\]")
 
@@ -199,13 +200,13 @@ class _Judge:
         events = self._events
         op = self._op(start)
         shape = _shape(events.texts[events.shape[start]])
-        layer = "(step)"
+        layer = STEP_LAYER
         category, role = self._purpose(start, op, shape)
         if category is Category.INPUTS:
             layer = "(input)"
         return Item(
             layer=layer,
-            name=op or "(no op)",
+            name=op or NO_OP,
             category=category,
             role=role,
             variable=None,

@@ -12,14 +12,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tensorboard_plugin_memest.measure.alive import COPY
+from tensorboard_plugin_memest.measure.attributed import attributed
 from tensorboard_plugin_memest.measure.cpu_allocator import bfc_limit
 from tensorboard_plugin_memest.measure.explain import explain
 from tensorboard_plugin_memest.measure.profile import alive_at_end, measured_profiles
 from tensorboard_plugin_memest.measure.told import FILE
-from tensorboard_plugin_memest.measure.whose import find_whose
 from tensorboard_plugin_memest.measure.xplane import SUFFIX, Profile, read_xplane
-from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item
@@ -30,7 +28,6 @@ from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 PROFILED_STEPS = 3
 
 _DEVICE = "CPU:0"
-_OPEN = (Category.UNATTRIBUTED, Category.TEMPORARIES, Category.ACTIVATIONS, Category.GRADIENTS)
 
 
 class Play:
@@ -130,7 +127,7 @@ class Play:
         if profile is not None:
             timeline = _timeline(profile, self.estimate)
             live = alive_at_end(profile, self.estimate)
-            known = attributed(live, self._phase, explanation.shape, self.estimate)
+            known = attributed(live, self._phase, self.estimate, explanation.shape)
             full = self._explain(error, known) or explanation
             self.tell(explanation=full.to_dict(), timeline=timeline.to_dict() if timeline else None)
         return True
@@ -223,50 +220,6 @@ class PlayCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._play.end_profile()
         if self._play.steps >= self._most_steps:
             self.model.stop_training = True
-
-
-def attributed(
-    live: tuple[Item, ...], phase: str, failed: tuple[int, ...] | None, estimate: Estimate | None
-) -> tuple[Item, ...]:
-    """`live` with layers and variables, as far as names and shapes tell.
-
-    A profile knows which op allocated a tensor. Which variable it is that outlives its op, its size tells: as many
-    tensors of a size as there are variables of it, weights first.
-
-    Args:
-        live: what was alive when the training died.
-        phase: in which phase it died.
-        failed: shape of the tensor that could not be had.
-        estimate: of the training.
-    """
-    variables = _variables(estimate, phase, failed)
-    found = []
-    for item in live:
-        same = next((one for one in variables if one.requested_bytes == item.requested_bytes), None)
-        if item.category is Category.UNATTRIBUTED and same is not None:
-            variables.remove(same)
-            found.append(replace(same, bytes=item.bytes))
-            continue
-        whose = find_whose(item.name, item.shape, phase, estimate)
-        # Inputs, scratch and copies are told by how they were allocated; other tensors better by what is estimated.
-        is_open = item.category in _OPEN and item.role != COPY
-        if whose.category is not None and is_open and (estimate is not None or whose.variable is not None):
-            item = replace(item, category=whose.category, role=whose.role or item.role)
-        found.append(replace(item, layer=whose.layer or item.layer, variable=whose.variable))
-    return tuple(found)
-
-
-def _variables(estimate: Estimate | None, phase: str, failed: tuple[int, ...] | None) -> list[Item]:
-    """The variables that can exist in a phase, weights first.
-
-    While the model is built there are no slots, and of the weight that was being made only its initializer's tensors.
-    """
-    known = (estimate.phases.get("step") or estimate.phases.get("first_step")) if estimate else None
-    items = known.live_at_peak if known else ()
-    weights = [item for item in items if item.category is Category.WEIGHTS]
-    if phase == "build":
-        return [item for item in weights if item.shape != failed]
-    return [*weights, *(item for item in items if item.category is Category.OPTIMIZER_SLOTS)]
 
 
 def _timeline(profile: Profile, estimate: Estimate | None) -> Timeline | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,15 +16,15 @@ from tensorboard_plugin_memest.measure.alive import (
     match_before,
     with_rest,
 )
-from tensorboard_plugin_memest.measure.op_names import short_name
+from tensorboard_plugin_memest.measure.attributed import attributed
 from tensorboard_plugin_memest.measure.xplane import Execution, MemoryEvents, Profile, read_xplane
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.item import Item
-from tensorboard_plugin_memest.memory.measured import MeasuredProfile
+from tensorboard_plugin_memest.memory.layer_comparison import shown_phase
+from tensorboard_plugin_memest.memory.measured import MeasuredProfile, device_kind_of
+from tensorboard_plugin_memest.memory.op_names import NO_OP, short_name
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
-
-NO_OP = "(no op)"
 
 
 def read_profile(path: str | os.PathLike[str], estimate: Estimate | None = None) -> list[MeasuredProfile]:
@@ -48,7 +49,16 @@ def read_profile(path: str | os.PathLike[str], estimate: Estimate | None = None)
 def measured_profiles(profile: Profile, estimate: Estimate | None = None) -> list[MeasuredProfile]:
     """The same of a file that was decoded already."""
     steps = find_steps(profile)
-    return [_measured(profile, events, steps, _variables(estimate, events.allocator)) for events in profile.memory]
+    found = [_measured(profile, events, steps, _variables(estimate, events.allocator)) for events in profile.memory]
+    return [_attributed(one, estimate) for one in found]
+
+
+def _attributed(profile: MeasuredProfile, estimate: Estimate | None) -> MeasuredProfile:
+    """`profile` with the owners of what was alive at its peak. Of another device the estimate knows nothing."""
+    if estimate is not None and profile.device_kind != estimate.subject.device:
+        estimate = None
+    phase = shown_phase(estimate, profile) if estimate else None
+    return replace(profile, live_at_peak=attributed(profile.live_at_peak, phase.name if phase else None, estimate))
 
 
 def alive_at_end(profile: Profile, estimate: Estimate | None = None) -> tuple[Item, ...]:
@@ -100,9 +110,7 @@ def _variables(estimate: Estimate | None, allocator: str) -> list[Item]:
     """The variables of an estimate that would be in this allocator's memory."""
     if estimate is None:
         return []
-    is_gpu = allocator.startswith("GPU_")
-    is_cpu = not is_gpu and "cpu" in allocator
-    if not (is_gpu if estimate.subject.device == "GPU" else is_cpu):
+    if device_kind_of(allocator) != estimate.subject.device:
         return []
     phase = estimate.phases.get("step") or estimate.peak_phase
     return [item for item in phase.live_at_peak if item.category in (Category.WEIGHTS, Category.OPTIMIZER_SLOTS)]

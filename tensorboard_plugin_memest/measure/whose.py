@@ -1,14 +1,14 @@
-"""Whose a failed allocation was, told by the op's name, the tensor's shape and the estimate. No TensorFlow."""
+"""Whose an allocation was, told by the op's name, the tensor's shape and the estimate. No TensorFlow."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from tensorboard_plugin_memest.measure.op_names import GRADIENT_SCOPE, short_name, without_counter
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo
 from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.op_names import GRADIENT_SCOPE, plain_name, short_name, without_counter
 from tensorboard_plugin_memest.memory.whose import Whose
 
 OPTIMIZER = "(optimizer)"
@@ -26,48 +26,88 @@ _ASSIGNS = re.compile(r"(?:Resource)?(?:Assign|Scatter)\w*")
 
 
 def find_whose(op: str | None, shape: tuple[int, ...] | None, phase: str | None, estimate: Estimate | None) -> Whose:
-    """Whose the tensor of `shape` is that `op` asked for.
+    """Whose the tensor of `shape` is that `op` asked for; see `Owners`."""
+    return Owners(estimate, phase).find(op, shape)
+
+
+class Owners:
+    """Tells whose tensors are by the ops that asked for them.
 
     Where the estimate knows the op, it says so itself. Otherwise the parts of the op's name name the layer, and the
     shapes of weights tell which one an update or an initializer is about.
 
     Args:
-        op: the op's name, or its type where it ran eagerly.
-        shape: dimensions of the tensor.
-        phase: `"build"` or another; None when unknown.
         estimate: of the model that was trained; None without one.
+        phase: `"build"` or another; None when unknown.
     """
-    if op is None:
-        return Whose()
-    name = short_name(op)
-    items = _items(estimate, phase)
-    known = _same_op(name, shape, items)
-    if known is not None:
-        return Whose(known.layer, known.category, known.role, known.variable)
-    owner = _owner(name, shape, phase, estimate, items)
-    if owner is not None:
-        return owner
-    weight = _weight_of_shape(shape, items)
-    if phase == "build":
-        owner = Whose(weight.layer, variable=weight.variable or weight.name) if weight else Whose()
-        return Whose(owner.layer, Category.TEMPORARIES, "initializer temporary", owner.variable)
-    if is_update(name):
-        if weight is None:
-            return Whose(OPTIMIZER, Category.TEMPORARIES, "update temporary")
-        return Whose(weight.layer, Category.TEMPORARIES, "update temporary", weight.variable or weight.name)
-    scope = name.removeprefix(f"{GRADIENT_SCOPE}/").partition("/")[0]
-    layer = _PARTS.get(without_counter(scope)) or _layer_of(
-        name, shape, estimate.layer_infos if estimate else (), items
-    )
-    if "/" not in name and layer is None:
-        # An op that ran eagerly, or one of the step itself.
-        return Whose(weight.layer, variable=weight.variable or weight.name) if weight else Whose()
-    kind = without_counter(name.rsplit("/", 1)[-1])
-    if name.startswith(f"{GRADIENT_SCOPE}/"):
-        if weight is not None and (layer is None or weight.layer == layer):
-            return Whose(weight.layer, Category.GRADIENTS, "gradient", weight.variable or weight.name)
-        return Whose(layer, Category.TEMPORARIES, f"{kind} output, backward")
-    return Whose(layer, Category.ACTIVATIONS, f"{kind} output")
+
+    def __init__(self, estimate: Estimate | None, phase: str | None) -> None:
+        self._phase = phase
+        self._layers: Sequence[LayerInfo] = estimate.layer_infos if estimate else ()
+        self._items = _items(estimate, phase)
+        self._by_name: dict[str, list[Item]] = {}
+        self._by_plain_name: dict[str, list[Item]] = {}
+        self._shapes_of: dict[str, set[tuple[int | None, ...] | None]] = {}
+        for item in self._items:
+            self._by_name.setdefault(item.name, []).append(item)
+            self._by_plain_name.setdefault(plain_name(item.name), []).append(item)
+            self._shapes_of.setdefault(item.layer, set()).add(item.shape)
+        self._shape_of = {item.variable: item.shape for item in self._items if item.role == "weight"}
+        self._noted: list[tuple[Mapping[str, Whose], dict[str, Whose]]] = []
+        if estimate is not None and phase != "build":
+            for one in sorted(estimate.phases.values(), key=lambda one: one.name != phase):
+                if one.name != "build" and one.owners:
+                    self._noted.append((one.owners, {plain_name(op): whose for op, whose in one.owners.items()}))
+        self._weights = _weights_by_shape(self._items)
+
+    def find(self, op: str | None, shape: tuple[int, ...] | None) -> Whose:
+        """Whose a tensor is.
+
+        Args:
+            op: the name of the op that asked for it, or its type where it ran eagerly; None when unknown.
+            shape: dimensions of the tensor; None when unknown.
+        """
+        if op is None:
+            return Whose()
+        name = short_name(op)
+        known = self._same_op(name, shape)
+        if known is not None:
+            return Whose(known.layer, known.category, known.role, known.variable)
+        owner = self._owner(name, shape)
+        if owner is not None:
+            return owner
+        weight = self._weights.get(shape) if shape else None
+        if self._phase == "build":
+            owner = Whose(weight.layer, variable=weight.variable or weight.name) if weight else Whose()
+            return Whose(owner.layer, Category.TEMPORARIES, "initializer temporary", owner.variable)
+        if is_update(name):
+            if weight is None:
+                return Whose(OPTIMIZER, Category.TEMPORARIES, "update temporary")
+            return Whose(weight.layer, Category.TEMPORARIES, "update temporary", weight.variable or weight.name)
+        scope = name.removeprefix(f"{GRADIENT_SCOPE}/").partition("/")[0]
+        layer = _PARTS.get(without_counter(scope)) or _layer_of(name, shape, self._layers, self._shapes_of)
+        if "/" not in name and layer is None:
+            # An op that ran eagerly, or one of the step itself.
+            return Whose(weight.layer, variable=weight.variable or weight.name) if weight else Whose()
+        kind = without_counter(name.rsplit("/", 1)[-1])
+        if name.startswith(f"{GRADIENT_SCOPE}/"):
+            if weight is not None and (layer is None or weight.layer == layer):
+                return Whose(weight.layer, Category.GRADIENTS, "gradient", weight.variable or weight.name)
+            return Whose(layer, Category.TEMPORARIES, f"{kind} output, backward")
+        return Whose(layer, Category.ACTIVATIONS, f"{kind} output")
+
+    def _same_op(self, name: str, shape: tuple[int, ...] | None) -> Item | None:
+        """The item that an op of that name made, its root scope's number aside: that depends on what ran before."""
+        same = self._by_name.get(name) or ("/" in name and self._by_plain_name.get(plain_name(name))) or ()
+        return next((item for item in same if shape is None or item.shape == shape), None)
+
+    def _owner(self, name: str, shape: tuple[int, ...] | None) -> Whose | None:
+        """The owner noted for an op; None if it has none, or one whose variable has another shape."""
+        for owners, plain in self._noted:
+            found = owners.get(name) or ("/" in name and plain.get(plain_name(name))) or None
+            if found is not None and (shape is None or self._shape_of.get(found.variable, shape) == shape):
+                return found
+        return None
 
 
 def is_update(op: str) -> bool:
@@ -90,50 +130,20 @@ def _items(estimate: Estimate | None, phase: str | None) -> list[Item]:
     ]
 
 
-def _same_op(name: str, shape: tuple[int, ...] | None, items: Sequence[Item]) -> Item | None:
-    """The item that an op of that name made, its root scope's number aside: that depends on what ran before."""
-    same = [item for item in items if item.name == name] or [
-        item for item in items if "/" in name and _plain(item.name) == _plain(name)
-    ]
-    return next((item for item in same if shape is None or item.shape == shape), None)
-
-
-def _owner(
-    name: str, shape: tuple[int, ...] | None, phase: str | None, estimate: Estimate | None, items: Sequence[Item]
-) -> Whose | None:
-    """The owner that the estimate has noted for an op; None if it has none, or one whose variable has another shape."""
-    if estimate is None or phase == "build":
-        return None
-    shapes = {item.variable: item.shape for item in items if item.role == "weight"}
-    for one in sorted(estimate.phases.values(), key=lambda one: one.name != phase):
-        found = one.owners.get(name) if one.name != "build" else None
-        if found is None and "/" in name and one.name != "build":
-            found = {_plain(op): whose for op, whose in one.owners.items()}.get(_plain(name))
-        if found is not None and (shape is None or shapes.get(found.variable, shape) == shape):
-            return found
-    return None
-
-
-def _plain(name: str) -> str:
-    parts = name.split("/")
-    root = 1 if parts[0] == GRADIENT_SCOPE and len(parts) > 1 else 0
-    parts[root] = without_counter(parts[root])
-    return "/".join(parts)
-
-
-def _weight_of_shape(shape: tuple[int, ...] | None, items: Iterable[Item]) -> Item | None:
-    """The only weight of that shape; None if there are several, or none. Scalars say nothing."""
-    if not shape:
-        return None
-    found: dict[str, Item] = {}
+def _weights_by_shape(items: Iterable[Item]) -> dict[tuple[int, ...], Item]:
+    """For each shape the only weight that has it. Scalars say nothing."""
+    found: dict[tuple[int, ...], dict[str, Item]] = {}
     for item in items:
-        if item.shape == shape and item.variable and item.role in ("weight", "gradient", "initializer temporary"):
-            found.setdefault(item.variable, item)
-    return next(iter(found.values())) if len(found) == 1 else None
+        if item.shape and item.variable and item.role in ("weight", "gradient", "initializer temporary"):
+            found.setdefault(item.shape, {}).setdefault(item.variable, item)
+    return {shape: next(iter(items.values())) for shape, items in found.items() if len(items) == 1}
 
 
 def _layer_of(
-    name: str, shape: tuple[int, ...] | None, layers: Sequence[LayerInfo], items: Sequence[Item]
+    name: str,
+    shape: tuple[int, ...] | None,
+    layers: Sequence[LayerInfo],
+    shapes_of: Mapping[str, Collection[tuple[int | None, ...] | None]],
 ) -> str | None:
     """The layer whose path is in an op's name.
 
@@ -144,9 +154,6 @@ def _layer_of(
     if not layers:
         # Without an estimate the scopes themselves are what is known.
         return "/".join(scopes) or None
-    shapes_of: dict[str, set[tuple[int | None, ...] | None]] = {}
-    for item in items:
-        shapes_of.setdefault(item.layer, set()).add(item.shape)
     best: tuple[tuple[bool, int, int], str] | None = None
     for info in layers:
         match = _depth(info.path.split("/"), scopes)

@@ -8,6 +8,12 @@ from typing import Any
 
 from tensorboard_plugin_memest.memory.category import Category
 
+# Roles of what a compiled step allocates beside its temporary memory.
+RESULT = "result of the step"
+RESULT_ADDRESSES = "addresses of the results"
+FIRST_VALUE = "first value of the slots"
+RESULT_ROLES = frozenset({RESULT, RESULT_ADDRESSES, FIRST_VALUE})
+
 
 @dataclass(frozen=True)
 class Item:

@@ -145,6 +145,13 @@ class DeviceTotals:
         return cls(**data)
 
 
+def device_kind_of(allocator: str) -> str | None:
+    """`"GPU"` or `"CPU"`, whose memory an allocator of that id hands out; None for other memory."""
+    if allocator.startswith("GPU_"):
+        return "GPU"
+    return "CPU" if "cpu" in allocator else None
+
+
 @dataclass(frozen=True)
 class MeasuredProfile:
     """The memory timeline of one allocator in one profile.
@@ -172,6 +179,11 @@ class MeasuredProfile:
     timeline: Timeline
     live_at_peak: tuple[Item, ...]
     allocations: Allocations | None = None
+
+    @property
+    def device_kind(self) -> str | None:
+        """`"GPU"` or `"CPU"`, whose memory it is; None for other memory, such as what the host keeps for a GPU."""
+        return device_kind_of(self.allocator)
 
     @property
     def peak_bytes(self) -> int:

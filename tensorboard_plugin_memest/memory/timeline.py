@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+# The op of events at which a step gives back what it took as a whole.
+END_OF_STEP = "(end of the step)"
+
 
 @dataclass(frozen=True)
 class Span:
@@ -32,7 +35,7 @@ class Timeline:
     Attributes:
         unit: what a tick is, `"op"` (position in the predicted order) or `"ns"` (nanoseconds since the start of a
             profile).
-        ticks: when each event happened; never falls.
+        ticks: when each event happened; never falls. Fractions only where events were laid on another's axis.
         live_bytes: bytes in use just after each event, same length as `ticks`.
         op_index: for each event, the index in `ops` of the op that allocated or freed.
         ops: op names.
@@ -40,7 +43,7 @@ class Timeline:
     """
 
     unit: str
-    ticks: Sequence[int]
+    ticks: Sequence[float]
     live_bytes: Sequence[int]
     op_index: Sequence[int]
     ops: Sequence[str]
@@ -66,6 +69,11 @@ class Timeline:
     def peak_position(self) -> int | None:
         """Index of the first event at the peak; None when there is no event."""
         return self.live_bytes.index(self.peak_bytes) if len(self) else None
+
+    def peak_between(self, start: float, end: float) -> int:
+        """The most in use after any event from tick `start` to tick `end`; 0 where there is none."""
+        first, last = bisect_left(self.ticks, start), bisect_right(self.ticks, end)
+        return max(self.live_bytes[first:last], default=0)
 
     def op_at(self, position: int) -> str:
         """Name of the op behind the event at `position`."""

@@ -11,8 +11,10 @@ from tensorboard.plugins import base_plugin
 from werkzeug import wrappers
 
 from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, Kind, profile_id
+from tensorboard_plugin_memest.memory.alignment import align
 from tensorboard_plugin_memest.memory.catalogue import CATALOGUE
 from tensorboard_plugin_memest.memory.estimate import Phase
+from tensorboard_plugin_memest.memory.layer_comparison import highest_step, shown_phase
 from tensorboard_plugin_memest.memory.limits import resolve_limit
 from tensorboard_plugin_memest.memory.measured import MeasuredProfile
 from tensorboard_plugin_memest.plugin import static, views
@@ -56,6 +58,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/timeline": json_app(self.timeline_route),
             "/profile": json_app(self.profile_route),
             "/moment": json_app(self.moment_route),
+            "/aligned": json_app(self.aligned_route),
             "/peaks": json_app(self.peaks_route),
             "/host": json_app(self.host_route),
             f"/{static.ENTRY}": files,
@@ -187,6 +190,25 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "live_bytes": timeline.live_bytes[position],
             **moment_view(alive, by),
         }
+
+    def aligned_route(self, request: wrappers.Request) -> Any:
+        return self.aligned_impl(*_who(request), required(request, "run"), required(request, "id"), _points(request))
+
+    def aligned_impl(
+        self, ctx: RequestContext, experiment: str, run: str, identity: str, points: int = DEFAULT_POINTS
+    ) -> views.Plain:
+        """One profile's highest step on the axis of the predicted curve."""
+        records = self._reader.run(ctx, experiment, run, {Kind.ESTIMATE})
+        profile = self._profile(ctx, experiment, run, identity)
+        phase = shown_phase(records.estimate, profile) if records.estimate else None
+        if phase is None:
+            raise errors.InvalidArgumentError(f"run {run!r} has no estimate of a step to lay a profile beside.")
+        step = highest_step(profile)
+        try:
+            aligned = align(phase.timeline, profile.timeline, step, profile.before_bytes)
+        except ValueError as error:
+            raise errors.NotFoundError(f"{identity!r}: {error}") from error
+        return views.aligned_view(profile, phase, step, aligned, points)
 
     def peaks_route(self, request: wrappers.Request) -> Any:
         return self.peaks_impl(*_who(request), required(request, "run"))

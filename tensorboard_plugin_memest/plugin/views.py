@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import profile_id
+from tensorboard_plugin_memest.memory.alignment import Aligned
 from tensorboard_plugin_memest.memory.catalogue import GpuModel
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
@@ -14,9 +15,10 @@ from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
+from tensorboard_plugin_memest.memory.layer_comparison import ProfileComparison, compare_profile
 from tensorboard_plugin_memest.memory.leak import LEAST_ON_HOST, find_leak
 from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
-from tensorboard_plugin_memest.memory.timeline import Timeline
+from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
 from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin.reader import RunRecords
@@ -25,6 +27,9 @@ Plain = dict[str, Any]
 
 # Of what was alive when a run ran out of memory; it is about what is large.
 MOST_LIVE = 20
+
+# Of ops of which measurement and prediction do not say the same.
+MOST_DIFFERENCES = 100
 
 
 def headline(run: RunRecords) -> Plain:
@@ -62,31 +67,34 @@ def overview(run: RunRecords, limit_bytes: int | None) -> Plain:
     estimate = run.estimate
     if limit_bytes is None and estimate is not None:
         limit_bytes = estimate.limit_bytes
+    compared = compare_profile(estimate, run.profiles)
     return {
         "name": run.name,
-        "estimate": estimate_view(estimate) if estimate else None,
+        "estimate": estimate_view(estimate, compared) if estimate else None,
         "verdict": verdict_view(estimate.fits(limit_bytes)) if estimate and limit_bytes else None,
         "advice": run.advice.to_dict() if run.advice else None,
-        "measured": measured_view(run),
+        "measured": measured_view(run, compared),
         "crash": crash_view(run.crash) if run.crash else None,
         "problems": run.problems,
     }
 
 
-def estimate_view(estimate: Estimate) -> Plain:
-    """The prediction, without items and timelines."""
+def estimate_view(estimate: Estimate, compared: ProfileComparison | None = None) -> Plain:
+    """The prediction, without items and timelines; in each layer's row what a profile measured of it."""
     layers = estimate.layers
+    measured = compared.measured_bytes if compared else None
     return {
         "subject": estimate.subject.to_dict(),
         "peak_bytes": estimate.peak_bytes,
         "peak_phase": estimate.peak_phase.name,
         "resident_bytes": estimate.resident_bytes,
         "phases": [_phase(phase) for phase in estimate.phases.values()],
-        "layers": [_layer(layer) for layer in layers],
+        "layers": [_layer(layer, measured) for layer in layers],
         "total": {
             "parameters": sum(layer.parameters for layer in layers),
             "bytes_per_category": _categories(by_category(estimate.items)),
             "bytes_at_peak": sum(layer.bytes_at_peak for layer in layers),
+            "measured_bytes": compared.profile.peak_bytes if compared else None,
         },
         "dominant": [_dominant(entry) for entry in dominant(estimate.items)],
         "assumptions": list(estimate.assumptions),
@@ -107,7 +115,7 @@ def verdict_view(verdict: Verdict) -> Plain:
     }
 
 
-def measured_view(run: RunRecords) -> Plain:
+def measured_view(run: RunRecords, by_layer: ProfileComparison | None = None) -> Plain:
     """What was measured, without the windows and timelines."""
     compared = comparison_of(run)
     return {
@@ -120,7 +128,27 @@ def measured_view(run: RunRecords) -> Plain:
         "totals": [totals.to_dict() for totals in run.totals],
         "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
         "profiles": [_profile(profile) for profile in run.profiles],
+        "compared": compared_view(by_layer) if by_layer else None,
         "notes": [*run.notes, *_leaks(run)],
+    }
+
+
+def compared_view(compared: ProfileComparison) -> Plain:
+    """A profile and a predicted phase, layer by layer."""
+    return {
+        "profile": profile_id(compared.profile),
+        "phase": compared.phase.name,
+        "measured_peak_bytes": compared.profile.peak_bytes,
+        "predicted_peak_bytes": compared.phase.peak_bytes,
+        "layers": [
+            {
+                "layer": one.layer,
+                "predicted_bytes": one.predicted_bytes,
+                "measured_bytes": one.measured_bytes,
+                "difference_bytes": one.difference_bytes,
+            }
+            for one in compared.layers
+        ],
     }
 
 
@@ -211,6 +239,31 @@ def timeline_view(
     }
 
 
+def aligned_view(profile: MeasuredProfile, phase: Phase, step: Span, aligned: Aligned, points: int) -> Plain:
+    """A measured step on the axis of the predicted one.
+
+    Raises:
+        ValueError: `points` is too small.
+    """
+    return {
+        "id": profile_id(profile),
+        "phase": phase.name,
+        "step": step.to_dict(),
+        "measured_peak_bytes": aligned.timeline.peak_bytes,
+        "predicted_peak_bytes": phase.timeline.peak_bytes,
+        "beside_bytes": aligned.beside_bytes,
+        "events": len(aligned.timeline),
+        "timeline": aligned.timeline.decimated(points).to_dict(),
+        "ops": {
+            "predicted": aligned.predicted_ops,
+            "measured": aligned.measured_ops,
+            "matched": aligned.matched_ops,
+            "in_order": aligned.in_order,
+        },
+        "differences": [one.to_dict() for one in aligned.differences[:MOST_DIFFERENCES]],
+    }
+
+
 def peaks_view(run: RunRecords) -> Plain:
     """The measured peaks of every step."""
     return {"devices": [{**_device(peaks), "windows": peaks.to_dict()["windows"]} for peaks in run.peaks]}
@@ -244,11 +297,12 @@ def _phase(phase: Phase) -> Plain:
     }
 
 
-def _layer(layer: Layer) -> Plain:
+def _layer(layer: Layer, measured: Mapping[str, int] | None) -> Plain:
     return {
         **layer.info.to_dict(),
         "bytes_per_category": _categories(layer.bytes_per_category),
         "bytes_at_peak": layer.bytes_at_peak,
+        "measured_bytes": None if measured is None else measured.get(layer.info.path, 0),
     }
 
 

@@ -18,13 +18,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorboard_plugin_memest.measure.alive import BEFORE_LAYER
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.callback import MemoryCallback
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
 from tensorboard_plugin_memest.measure.watch import WatchedFunction
+from tensorboard_plugin_memest.memory.alignment import align
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import compare
+from tensorboard_plugin_memest.memory.layer_comparison import compare_profile, highest_step
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside
 from tests.integration.processes import EXACT, answer_of, run_python
 from tests.samples import sample_estimate
@@ -317,23 +320,27 @@ def train(callbacks: list[Any], **compiled: Any) -> tuple[list[float], list[np.n
     return history.history["loss"], variables, drawn
 
 
-@pytest.mark.parametrize("compiled", [{}, {"run_eagerly": True}, {"steps_per_execution": 5}])
+@pytest.mark.parametrize("compiled", [{}, {"run_eagerly": True}, {"steps_per_execution": 5}, {"jit_compile": True}])
 def test_losses_weights_and_random_numbers_are_the_same_bit_by_bit(tmp_path, compiled):
-    without = train([], **compiled)
-    again = train([], **compiled)
+    losses, variables, drawn = train([], **compiled)
     with_memest = train([MemoryCallback(tmp_path, profile_batch=(2, 3))], **compiled)
-    for losses, variables, drawn in (again, with_memest):
-        assert losses == without[0]
-        assert len(variables) == len(without[1])
-        for ours, theirs in zip(variables, without[1], strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-        assert drawn == without[2]
+    assert with_memest[0] == losses
+    assert len(with_memest[1]) == len(variables)
+    for ours, theirs in zip(with_memest[1], variables, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert with_memest[2] == drawn
     # It did its work meanwhile.
     logged = read_log(tmp_path)
     assert logged.peaks["CPU:0"].steps == 20
     assert len(logged.profiles) == 1
     if "run_eagerly" not in compiled:
         assert len(logged.estimates) == 1
+    if "jit_compile" in compiled:
+        # The one block that the compiled step asks for is told by its size, and taken apart as the compiler said.
+        (estimate,) = logged.estimates
+        inside = {item.name for item in estimate.phases["step"].live_at_peak if "gradient_tape/" in item.name}
+        assert inside
+        assert inside <= {item.name for item in logged.profiles[0].live_at_peak}
 
 
 def test_a_batch_costs_microseconds(tmp_path):
@@ -676,6 +683,24 @@ def test_its_own_profile_is_of_the_batches_asked_for_and_lies_where_xprof_looks(
     kernel = next(item for item in profile.before if item.shape == (800, 64) and item.category is Category.WEIGHTS)
     assert kernel.requested_bytes == 800 * 64 * 4 <= kernel.bytes
     assert sum(item.bytes for item in profile.before) == profile.before_bytes
+
+    # Layer by layer: what was measured is the layers' that were predicted, the input's or from before, and differs by
+    # what an allocator rounds and hands out unsplit.
+    (estimate,) = logged.estimates
+    compared = compare_profile(estimate, logged.profiles)
+    assert compared is not None and compared.phase.name == "step"
+    assert sum(compared.measured_bytes.values()) == profile.peak_bytes
+    paths = {layer.info.path for layer in estimate.layers}
+    assert set(compared.measured_bytes) <= paths | {BEFORE_LAYER, "(metrics)", "(step)", "(loss)", "(optimizer)"}
+    rows = {row.layer: row for row in compared.layers}
+    for layer in ("dense", "conv2d"):
+        assert 0.6 < rows[layer].measured_bytes / rows[layer].predicted_bytes < 1.6
+
+    # Op by op: nearly all that takes memory in the step is known to both, and most of it comes in one order.
+    aligned = align(compared.phase.timeline, profile.timeline, highest_step(profile), profile.before_bytes)
+    assert aligned.matched_ops > 0.9 * aligned.predicted_ops
+    assert aligned.in_order > 0.5 * aligned.matched_ops
+    assert aligned.timeline.peak_bytes == profile.peak_bytes
 
 
 @pytest.mark.parametrize("order", ["before", "after"])

@@ -26,8 +26,8 @@ from tensorboard_plugin_memest.estimation.xla.request import FEED, TENSOR, Argum
 from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
-from tensorboard_plugin_memest.memory.item import Item
-from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+from tensorboard_plugin_memest.memory.item import FIRST_VALUE, RESULT, RESULT_ADDRESSES, Item
+from tensorboard_plugin_memest.memory.timeline import END_OF_STEP, Span, Timeline
 
 # Later steps are alike once the allocator's chunks have found their places.
 STEADY_STEPS = 2
@@ -137,7 +137,7 @@ def _step(phase: str, step: CompiledStep, store: VariableStore, before: list[Eve
     relabelled, copied, released = _updates(step, store)
     events += [*given, *relabelled, *(event for event, _ in requested), *copied]
     temporary = [(event.buffer, allocation) for event, allocation in requested if not allocation.is_output]
-    events += [Event(FREE, buffer, "(end of the step)") for buffer, _ in temporary]
+    events += [Event(FREE, buffer, END_OF_STEP) for buffer, _ in temporary]
     events += released
     events += [Event(FREE, event.buffer, event.op) for event in given]
     events += [Event(FREE, event.buffer, event.op) for event, allocation in requested if allocation.is_output]
@@ -154,8 +154,8 @@ def _tag_of(allocation: Allocation, number: int, step: CompiledStep) -> Tag:
     if not allocation.is_output:
         return tag
     if largest.dtype is None:
-        return Tag(STEP, tag.name, Category.TEMPORARIES, "addresses of the results", None, None, None)
-    return replace(tag, category=Category.TEMPORARIES, role="result of the step", variable=None)
+        return Tag(STEP, tag.name, Category.TEMPORARIES, RESULT_ADDRESSES, None, None, None)
+    return replace(tag, category=Category.TEMPORARIES, role=RESULT, variable=None)
 
 
 def _updates(step: CompiledStep, store: VariableStore) -> tuple[list[Event], list[Event], list[Event]]:
@@ -180,7 +180,7 @@ def _updates(step: CompiledStep, store: VariableStore) -> tuple[list[Event], lis
         released.append(Event(FREE, held, variable.name))
         first = variable_tag(variable)
         name = f"{variable.weight or variable.name} (first value of its slots)"
-        first_value.setdefault(held, replace(first, name=name, role="first value of the slots"))
+        first_value.setdefault(held, replace(first, name=name, role=FIRST_VALUE))
     # All arguments are looked at before any new value takes its variable's place.
     last: list[Event] = []
     relabelled: list[Event] = []

@@ -9,9 +9,10 @@ import pytest
 
 from tensorboard_plugin_memest.measure import profile as module
 from tensorboard_plugin_memest.measure.alive import BEFORE
-from tensorboard_plugin_memest.measure.profile import NO_OP, find_steps, read_profile
+from tensorboard_plugin_memest.measure.profile import find_steps, read_profile
 from tensorboard_plugin_memest.measure.xplane import Execution, Profile
 from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.op_names import NO_OP
 from tensorboard_plugin_memest.memory.timeline import Span
 from tests.samples import KERNEL_BYTES, sample_estimate
 from tests.unit.measure.events import Allocator

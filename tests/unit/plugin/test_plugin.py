@@ -13,9 +13,17 @@ from tensorboard.plugins import base_plugin
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.plugin.plugin import MemestPlugin
 from tests.events import content, string_tensor, write_raw
-from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_estimate, sample_host, sample_peaks, sample_profile
+from tests.samples import (
+    DENSE,
+    KERNEL_BYTES,
+    PIPELINE_BYTES,
+    sample_estimate,
+    sample_host,
+    sample_peaks,
+    sample_profile,
+)
 
-ROUTES = ["runs", "overview", "items", "timeline", "profile", "moment", "peaks", "host"]
+ROUTES = ["runs", "overview", "items", "timeline", "profile", "moment", "aligned", "peaks", "host"]
 
 
 @pytest.fixture
@@ -192,6 +200,36 @@ def test_the_peak_is_known_of_old_records_too(ask):
     assert "only at the peak" in other["error"]
 
 
+def test_a_profile_is_laid_on_the_predicted_axis(ask):
+    answer = ask("aligned?run=full&id=cpu_bfc@host/2026_01_01_00_00_00&points=100")[1]
+    profile, phase = sample_profile(events=5000), sample_estimate().phases["step"]
+    assert answer["phase"] == "step"
+    assert answer["step"] == {"name": "step 3", "start": 0, "end": 2_500_000}
+    assert answer["events"] == 2500
+    assert answer["measured_peak_bytes"] == profile.peak_bytes
+    assert answer["predicted_peak_bytes"] == phase.timeline.peak_bytes
+    assert answer["beside_bytes"] == profile.before_bytes - phase.timeline.live_bytes[0]
+    assert max(answer["timeline"]["live_bytes"]) == profile.peak_bytes
+    assert len(answer["timeline"]["ticks"]) <= 100
+    assert answer["timeline"]["ticks"][-1] <= phase.timeline.ticks[-1]
+    assert answer["ops"]["measured"] == 3
+    assert len(answer["differences"]) == 100
+
+
+def test_each_layer_is_told_with_what_a_profile_measured_of_it(ask):
+    answer = ask("overview?run=full")[1]
+    peak = sample_profile(events=5000).peak_bytes
+    rows = {row["path"]: row["measured_bytes"] for row in answer["estimate"]["layers"]}
+    assert rows == {**dict.fromkeys(rows, 0), DENSE: peak - 1537, "(step)": 1537}
+    assert answer["estimate"]["total"]["measured_bytes"] == peak
+    compared = answer["measured"]["compared"]
+    assert (compared["profile"], compared["phase"]) == ("cpu_bfc@host/2026_01_01_00_00_00", "step")
+    assert sum(row["measured_bytes"] for row in compared["layers"]) == compared["measured_peak_bytes"] == peak
+    assert sum(row["predicted_bytes"] for row in compared["layers"]) == compared["predicted_peak_bytes"]
+    for row in compared["layers"]:
+        assert row["difference_bytes"] == row["measured_bytes"] - row["predicted_bytes"]
+
+
 def test_profile(ask):
     answer = ask("profile?run=full&id=cpu_bfc@host/2026_01_01_00_00_00")[1]
     assert answer["events"] == 5000
@@ -233,6 +271,8 @@ def test_peaks(ask):
         ("timeline?run=full&phase=step&points=3", 400, "points is at least 4, not 3"),
         ("timeline?run=full&phase=step&points=many", 400, "points is a whole number, not 'many'"),
         ("profile?run=full", 400, "profile needs the parameter 'id'"),
+        ("aligned?run=full&id=x", 404, "no profile 'x'; it has: cpu_bfc@host/2026_01_01_00_00_00."),
+        ("aligned?run=full", 400, "aligned needs the parameter 'id'"),
         ("profile?run=full&id=x", 404, "no profile 'x'; it has: cpu_bfc@host/2026_01_01_00_00_00."),
         ("profile?run=broken&id=x", 404, "it has: none. The record 'profile/x' could not be read."),
         ("profile?run=full&id=x&from=5&to=4", 400, "from is at most to, but 5 is more than 4."),

@@ -77,6 +77,7 @@ def test_overview_of_nothing():
             "totals": [],
             "devices": [],
             "profiles": [],
+            "compared": None,
             "notes": [],
         },
         "crash": None,
@@ -167,6 +168,7 @@ def test_layers_and_their_total(full):
         "parameters": 160,
         "bytes_per_category": {"weights": 768, "activations": 24300544, "workspace": 1000003},
         "bytes_at_peak": 768 + 24300544 + 1000003,
+        "measured_bytes": None,
     }
     assert view["layers"][3] == {
         "path": "(input)",
@@ -175,6 +177,7 @@ def test_layers_and_their_total(full):
         "parameters": 0,
         "bytes_per_category": {"inputs": 1532928},
         "bytes_at_peak": 1532928,
+        "measured_bytes": None,
     }
     total = view["total"]
     assert total["bytes_at_peak"] == PEAK == sum(layer["bytes_at_peak"] for layer in view["layers"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorboard_plugin_memest.measure.op_names import short_name
+from tensorboard_plugin_memest.memory.op_names import short_name
 
 
 @pytest.mark.parametrize(

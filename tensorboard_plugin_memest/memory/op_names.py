@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+# What stands where memory was asked for outside of any op.
+NO_OP = "(no op)"
+
 GRADIENT_SCOPE = "gradient_tape"
 
 # Functions are inlined under the name of their call, which says nothing: "StatefulPartitionedCall/dense/MatMul",
@@ -20,3 +23,11 @@ def short_name(op: str) -> str:
 def without_counter(name: str) -> str:
     """A name without the number that makes it unique: `"dense"` of `"dense_1"`."""
     return _COUNTER.sub("", name)
+
+
+def plain_name(op: str) -> str:
+    """A name without the number of its root scope, which depends on what was traced before in the process."""
+    parts = op.split("/")
+    root = 1 if parts[0] == GRADIENT_SCOPE and len(parts) > 1 else 0
+    parts[root] = without_counter(parts[root])
+    return "/".join(parts)
