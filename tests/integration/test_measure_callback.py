@@ -688,7 +688,8 @@ def test_its_own_profile_is_of_the_batches_asked_for_and_lies_where_xprof_looks(
     # what an allocator rounds and hands out unsplit.
     (estimate,) = logged.estimates
     compared = compare_profile(estimate, logged.profiles)
-    assert compared is not None and compared.phase.name == "step"
+    assert compared is not None
+    assert compared.phase.name == "step"
     assert sum(compared.measured_bytes.values()) == profile.peak_bytes
     paths = {layer.info.path for layer in estimate.layers}
     assert set(compared.measured_bytes) <= paths | {BEFORE_LAYER, "(metrics)", "(step)", "(loss)", "(optimizer)"}

@@ -294,7 +294,7 @@ def test_errors_are_sentences(ask, address, status, sentence):
 def test_a_fault_of_memests_own_is_a_sentence_too(ask, monkeypatch):
     monkeypatch.setattr(ask.provider, "list_tensors", lambda *args, **kwargs: 1 / 0)
     for route in ROUTES:
-        status, answer = ask(f"{route}?run=full&{'id=x' if route == 'profile' else 'phase=step'}")
+        status, answer = ask(f"{route}?run=full&{'id=x' if route in ('profile', 'aligned') else 'phase=step'}")
         assert status == 500
         assert answer == {
             "error": "memest could not answer this: ZeroDivisionError('division by zero'). "
