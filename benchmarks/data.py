@@ -23,8 +23,18 @@ def batch_of(configuration: Configuration, model: keras.Model) -> Any:
     return x, _map(lambda spec: _drawn(spec, configuration.batch_size, generator, 2), targets)
 
 
+def inputs_of(configuration: Configuration, batch: Any) -> Any:
+    """What a model predicts for: the batch without its targets."""
+    return batch if configuration.targets == () else batch[0]
+
+
 def batches_of(batch: Any) -> Any:
-    """An iterator over copies of `batch`.
+    """An iterator over `dataset_of(batch)`."""
+    return iter(dataset_of(batch))
+
+
+def dataset_of(batch: Any) -> tf.data.Dataset:
+    """Copies of `batch` without an end.
 
     Each step gets memory of its own for its batch, freed after its last use, as from a real pipeline. No thread makes
     the next one meanwhile.
@@ -34,7 +44,7 @@ def batches_of(batch: Any) -> Any:
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
-    return iter(dataset.with_options(options))
+    return dataset.with_options(options)
 
 
 def _map(function: Any, structure: Any, argument: str | None = None) -> Any:

@@ -35,10 +35,10 @@ def phases_of_eager(training: Training, device: Device) -> tuple[dict[str, Phase
     if training.built is not None:
         stretches.append(("build", birth_events(training.built, store)))
     stretches.append(("", [event for one in training.others for event in existing_events(one, store)]))
-    first, *further = training.eager_steps
-    stretches.append(("first_step", birth_events(training.slots, store) + _events(first, weights)))
-    stretches += [("step", _events(first, weights)) for _ in range(2)]
-    stretches += [(one.phase, _events(one, weights)) for one in further for _ in range(2)]
+    for one in training.eager_steps:
+        if one.phase == "step":
+            stretches.append(("first_step", birth_events(training.slots, store) + _events(one, weights)))
+        stretches += [(one.phase, _events(one, weights)) for _ in range(2)]
     phases = {}
     for name, events in stretches:
         played = memory.play(events)
@@ -68,7 +68,8 @@ def _events(step: EagerStep, weights: Sequence[Variable]) -> list[Event]:
             events.append(Event(FREE, buffers[number], running))
             del left[number]
     events += [Event(FREE, buffers[number], END_OF_STEP) for number in left]
-    return events + [Event(FREE, buffer, END_OF_STEP) for buffer in fed]
+    events += [Event(FREE, buffer, END_OF_STEP) for buffer in fed]
+    return events if step.accumulated is None else step.accumulated.around(events)[0]
 
 
 def _part(step: EagerStep, name: str) -> str:

@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.eager import record
 
+from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
 from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
@@ -36,6 +37,7 @@ class EagerStep:
         names: for each tensor that it makes, the name of the op.
         owners: who made which op.
         assumptions: what could not be seen.
+        accumulated: what a prediction keeps of its batches; None for other phases.
     """
 
     phase: str
@@ -44,9 +46,16 @@ class EagerStep:
     names: Sequence[str]
     owners: Owners
     assumptions: list[str]
+    accumulated: Accumulated | None = None
 
 
-def eager_step(model: keras.Model, batch: Batch, phase: str, method: str) -> EagerStep:
+def eager_step(
+    model: keras.Model,
+    batch: Batch,
+    phase: str,
+    method: str,
+    keep: Callable[[Sequence[Any]], Accumulated] | None = None,
+) -> EagerStep:
     """Runs `model.<method>` for one batch in a scratch graph; call it where the model is put back as it was afterwards.
 
     Args:
@@ -54,6 +63,7 @@ def eager_step(model: keras.Model, batch: Batch, phase: str, method: str) -> Eag
         batch: specs of the data.
         phase: the phase that the step is of.
         method: `"train_step"`, `"test_step"` or `"predict_step"`.
+        keep: what is kept of the tensors that the step returns; None for nothing.
 
     Raises:
         UntraceableError: the step cannot be run.
@@ -63,7 +73,7 @@ def eager_step(model: keras.Model, batch: Batch, phase: str, method: str) -> Eag
         fed = keras.tree.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), batch.data)
     try:
         with graph.as_default(), graph.metrics_observed():
-            _call(getattr(model, method), fed)
+            kept = _call(getattr(model, method), fed, keep)
     except Exception as error:
         raise UntraceableError(
             f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
@@ -84,12 +94,14 @@ def eager_step(model: keras.Model, batch: Batch, phase: str, method: str) -> Eag
         names=graph.names,
         owners=graph.owners(LayerPaths(model)),
         assumptions=notes,
+        accumulated=kept,
     )
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def _call(step: Callable[[Any], Any], fed: Any) -> None:
-    step(fed)
+def _call(step: Callable[[Any], Any], fed: Any, keep: Callable[[Sequence[Any]], Accumulated] | None) -> Any:
+    returned = step(fed)
+    return None if keep is None else keep(keras.tree.flatten(returned))
 
 
 class _EagerGraph(ScratchGraph, ObservedGraph):

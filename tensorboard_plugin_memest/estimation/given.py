@@ -19,6 +19,7 @@ class Given:
         device: kind of the device that the estimate is for.
         validation_batch_size: examples a step of evaluation; None where that is not asked for.
         predict_batch_size: examples a step of prediction; None where that is not asked for.
+        predict_examples: examples of a whole prediction; None for one batch.
         one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
     """
 
@@ -33,6 +34,7 @@ class Given:
     device: str = CPU
     validation_batch_size: int | None = None
     predict_batch_size: int | None = None
+    predict_examples: int | None = None
 
     @property
     def objects(self) -> list[Any]:

@@ -8,7 +8,7 @@ from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
-from tensorboard_plugin_memest.estimation.phases import Run, phases_of
+from tensorboard_plugin_memest.estimation.phases import Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.training import Pass, Training
@@ -37,16 +37,16 @@ def phases_of_graph(
         if adjust is not None:
             adjust(attribution)
         program, program_notes = program_of(attribution, device)
-        programs.append((one.phase, program, attribution.parts))
+        programs.append((one, program, attribution.parts))
         notes += [*one.assumptions, *program_notes, *_notes_on_sizes(graph, one)]
-    (_, program, parts), *further = programs
+    trained = programs[0] if training.trains else None
     run = Run(
         built=training.built,
         slots=training.slots,
         others=training.others,
-        program=program,
-        parts=parts,
-        further=[(phase, program) for phase, program, _ in further],
+        program=trained[1] if trained else None,
+        parts=trained[2] if trained else (),
+        further=[Further(one.phase, program, one.accumulated) for one, program, _ in programs[training.trains :]],
     )
     phases, resident = phases_of(run, device)
     return phases, resident, [*notes, *workspace_notes(device)]

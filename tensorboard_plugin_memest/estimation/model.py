@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 
+from tensorboard_plugin_memest.estimation.accumulated import checked_predict_examples
 from tensorboard_plugin_memest.estimation.batches import derived_step
 from tensorboard_plugin_memest.estimation.called import TracedStep
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
@@ -48,6 +49,7 @@ def estimate(
     compile_timeout: float | None = None,
     validation_batch_size: int | None = None,
     predict_batch_size: int | None = None,
+    predict_examples: int | None = None,
     callbacks: Any = None,
 ) -> Estimate:
     """Predicts the memory of training a Keras model, without running or allocating anything of it.
@@ -75,6 +77,8 @@ def estimate(
             adds the phase `"evaluate"`. None leaves it out.
         predict_batch_size: examples a step of `predict`: adds the phase `"predict"`. None leaves it out. A model that
             is not compiled can be estimated for prediction alone.
+        predict_examples: examples that `predict` gets in all: it keeps the outputs of all batches on the device and
+            joins them there, and copies the result to the host (`host_peak_bytes`). None for one batch.
         callbacks: the Keras callbacks of `fit`. `ModelCheckpoint`, `BackupAndRestore` and
             `TensorBoard(histogram_freq=)` add the phase `"checkpoint"`, with what they take of the host's memory
             (`host_peak_bytes`); others change nothing.
@@ -105,6 +109,7 @@ def estimate(
         device=chosen.kind,
         validation_batch_size=validation_batch_size,
         predict_batch_size=predict_batch_size,
+        predict_examples=checked_predict_examples(predict_examples, predict_batch_size),
     )
     return Origin(model_or_build, given, chosen, timeout, saving).estimate()
 
@@ -249,10 +254,9 @@ def assemble(
         phases, resident, notes = phases_of_eager(training, device)
     else:
         phases, resident, notes = phases_of_graph(training, device)
-    if not training.trains:
-        # The only step there is, is one of prediction.
-        del phases["first_step"]
-        phases["predict"] = replace(phases.pop("step"), name="predict")
+    if training.accumulated is not None:
+        phases["predict"] = replace(phases["predict"], host_peak_bytes=training.accumulated.host_bytes)
+        notes.append(training.accumulated.note)
     costs = host_costs(callbacks, training.trace.variables.all)
     if costs:
         phases["checkpoint"] = checkpoint_phase(costs, training.trace.variables.all)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
 from tensorboard_plugin_memest.estimation.cost import seconds
@@ -50,6 +51,15 @@ class Birth:
 
 
 @dataclass(frozen=True)
+class Further:
+    """A phase after training: its name, one step of it, and what a prediction keeps of its batches."""
+
+    phase: str
+    program: Program
+    accumulated: Accumulated | None = None
+
+
+@dataclass(frozen=True)
 class Run:
     """Everything that happens in a run, before memory is laid out.
 
@@ -57,17 +67,17 @@ class Run:
         built: the variables that building and compiling the model creates, in order; None when that is not known.
         slots: the variables that the first step creates, in order.
         others: variables that exist besides, with no known birth.
-        program: one step.
+        program: one step of training; None where nothing is trained.
         parts: for each of its nodes, which part of the step it belongs to.
-        further: phases that come after training, each with its step.
+        further: phases that come after training.
     """
 
     built: Sequence[Birth] | None
     slots: Sequence[Birth]
     others: Sequence[Variable]
-    program: Program
+    program: Program | None
     parts: Sequence[str]
-    further: Sequence[tuple[str, Program]] = ()
+    further: Sequence[Further] = ()
 
 
 def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
@@ -76,10 +86,10 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     Every order that can happen is played. The peak of a phase is the one that TYPICAL of the likely plays stay within,
     and its range goes from the lowest to the highest of all.
     """
-    likely, possible = _plays(run.program, device)
+    likely, possible = _plays(run.program or run.further[0].program, device)
     outlines = [_outline(run, device, play) for play in [*likely, *possible]]
     phases = {}
-    for name in ("build", "first_step", "step", *(phase for phase, _ in run.further)):
+    for name in ("build", "first_step", "step", *(one.phase for one in run.further)):
         moments = [
             (peak, number, step)
             for number, outline in enumerate(outlines[: len(likely)])
@@ -174,14 +184,27 @@ def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple
 
 
 def _stretches(run: Run, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
-    def step() -> list[Event]:
-        return Execution(run.program, play.order(), store, edges=play.edges).run()
-
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store))
     for variable in run.others:
         yield _Stretch("", existing_events(variable, store))
-    first = [*shared_birth_events(run.slots, store), *run.program.constant_events()]
+    if run.program is not None:
+        yield from _trained(run, run.program, play, store)
+    for one in run.further:
+        first = one.program.constant_events()
+        for before in (first, []):
+            # Forward passes alone: which of two ready ops comes first hardly matters.
+            events, begins = Execution(one.program, InlineOrder(), store).run(), 0
+            if one.accumulated is not None:
+                events, begins = one.accumulated.around(events)
+            yield _Stretch(one.phase, before + events, len(before) + begins)
+
+
+def _trained(run: Run, program: Program, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
+    def step() -> list[Event]:
+        return Execution(program, play.order(), store, edges=play.edges).run()
+
+    first = [*shared_birth_events(run.slots, store), *program.constant_events()]
     together = len(set(store.buffers.values())) < len(store.buffers)
     before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
     events = step()
@@ -196,11 +219,6 @@ def _stretches(run: Run, play: _Play, store: VariableStore) -> Iterator[_Stretch
             # The same happens as in the step before; only where in memory the variables lie is another matter.
             moved = {held: before[variable] for variable, held in store.buffers.items() if held is not before[variable]}
             yield _Stretch("step", events, 0, moved)
-    for phase, program in run.further:
-        first = program.constant_events()
-        for before_it in (first, []):
-            # Forward passes alone: which of two ready ops comes first hardly matters.
-            yield _Stretch(phase, before_it + Execution(program, InlineOrder(), store).run(), len(before_it))
 
 
 def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
@@ -290,7 +308,7 @@ def existing_events(variable: Variable, store: VariableStore) -> list[Event]:
 
 def _spans(run: Run, stretch: _Stretch) -> list[tuple[str, int, int]]:
     """Where the parts of a step lie: forward until the backward pass begins, update from its first op on."""
-    if stretch.step_begins is None:
+    if stretch.step_begins is None or run.program is None:
         return []
     parts = {node.name: part for node, part in zip(run.program.graph.nodes, run.parts, strict=True)}
     positions: dict[str, list[int]] = {FORWARD: [], BACKWARD: [], UPDATE: []}

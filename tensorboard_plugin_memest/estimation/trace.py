@@ -248,7 +248,7 @@ def trace_step(
     for_xla: bool = False,
     method: str = "train_step",
 ) -> Trace:
-    """Traces `model.train_step` for one batch, as `fit` would run it, from an iterator.
+    """Traces `model.train_step` for one batch, as `fit` would run it, from an iterator; prediction gets its batch.
 
     What is not built yet is built on the way, as in the first step of `fit`. Call it where new variables hold no
     memory, and where the model is put back as it was afterwards.
@@ -267,6 +267,9 @@ def trace_step(
     data = batch.data
 
     try:
+        if method == "predict_step":
+            # `predict` takes a batch from its iterator itself, and holds it while the step runs.
+            return trace_function(method, _step(model, method, for_xla=for_xla), [data], lambda: [model], taken)
         step = _step_on_iterator(model, method, for_xla=for_xla)
         return trace_function(method, step, [tf.data.IteratorSpec(data)], lambda: [model], taken)
     except Exception as error:
@@ -279,13 +282,22 @@ def trace_step(
         ) from error
 
 
-def _step_on_iterator(model: keras.Model, method: str, *, for_xla: bool) -> Callable[[Any], Any]:
-    """What `fit` calls with its iterator: one step, or in graph mode Keras' own loop over several."""
+def _step(model: keras.Model, method: str, *, for_xla: bool) -> Callable[[Any], Any]:
+    """One step on a batch."""
 
-    def one_step(iterator: Any) -> Any:
-        fed = next(iterator)
+    def step(fed: Any) -> Any:
         with OptionalXlaContext(for_xla):
             return getattr(model, method)(fed)
+
+    return step
+
+
+def _step_on_iterator(model: keras.Model, method: str, *, for_xla: bool) -> Callable[[Any], Any]:
+    """What `fit` calls with its iterator: one step, or in graph mode Keras' own loop over several."""
+    step = _step(model, method, for_xla=for_xla)
+
+    def one_step(iterator: Any) -> Any:
+        return step(next(iterator))
 
     if for_xla or method != "train_step" or model.steps_per_execution == 1:
         return one_step

@@ -7,12 +7,14 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import keras
 import tensorflow as tf
 from tensorflow.python.framework import func_graph as tf_func_graph
 
+from tensorboard_plugin_memest.estimation.accumulated import Accumulated, accumulated
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
 from tensorboard_plugin_memest.estimation.called import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
@@ -39,7 +41,7 @@ from tensorboard_plugin_memest.estimation.subject import (
     target_specs,
 )
 from tensorboard_plugin_memest.estimation.trace import Owners, Trace, UntraceableError, few, trace_step
-from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import LayerInfo
@@ -65,6 +67,7 @@ class Pass:
         handles: name of a placeholder for a variable, to the variable.
         owners: who made which op.
         assumptions: what tracing had to assume, and what is not part of one step.
+        accumulated: what a prediction keeps of its batches; None for other phases.
     """
 
     phase: str
@@ -73,6 +76,7 @@ class Pass:
     handles: dict[str, Variable]
     owners: Owners
     assumptions: list[str]
+    accumulated: Accumulated | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,12 @@ class Training:
         trace = self.trace
         own = Pass("step", self.batch_size, self.step, trace.handles, trace.owners, trace.assumptions)
         return [own, *self.further]
+
+    @property
+    def accumulated(self) -> Accumulated | None:
+        """What a prediction keeps of its batches; None without one."""
+        kept = [one.accumulated for one in self.further] + [one.accumulated for one in self.eager_steps]
+        return next((one for one in kept if one is not None), None)
 
     @property
     def step(self) -> TracedStep:
@@ -345,11 +355,10 @@ def _further(model: keras.Model, given: Given, mode: Mode, *, trains: bool) -> l
         y = targets_of(model, x, batch_size, given)[0] if phase == "evaluate" else None
         trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
         notes = [f"A step of {phase} is for a batch of {batch_size}.", *trace.assumptions]
-        if phase == "predict":
-            notes.append(_accumulated(trace.graph.outputs, batch_size))
-        step = traced_step(trace.graph)
+        kept = accumulated(trace.graph.outputs, batch_size, given.predict_examples) if phase == "predict" else None
+        step = traced_step(trace.graph, trace.fed)
         discard_graph(trace.graph)
-        found.append(Pass(phase, batch_size, step, trace.handles, trace.owners, notes))
+        found.append(Pass(phase, batch_size, step, trace.handles, trace.owners, notes, kept))
     return found
 
 
@@ -364,19 +373,13 @@ def _eager_steps(model: keras.Model, given: Given, batch_size: int, *, trains: b
     for phase, method, size in wanted:
         if size is None:
             continue
-        x = input_specs(model, batch_size_of(model, size, given.inputs)[0], given.inputs)
-        y = None if phase == "predict" else targets_of(model, x, size, given)[0]
-        found.append(eager_step(model, Batch(x, y), phase, method))
+        own_size, _ = batch_size_of(model, size, given.inputs)
+        x = input_specs(model, own_size, given.inputs)
+        predicts = phase == "predict"
+        y = None if predicts else targets_of(model, x, own_size, given)[0]
+        keep = partial(accumulated, batch_size=own_size, examples=given.predict_examples) if predicts else None
+        found.append(eager_step(model, Batch(x, y), phase, method, keep))
     return found
-
-
-def _accumulated(outputs: list[Any], batch_size: int) -> str:
-    known = [output for output in outputs if output.shape.is_fully_defined()]
-    each = sum(size_in_bytes(output.shape, output.dtype) for output in known) / batch_size
-    return (
-        f"predict keeps the outputs of all batches on the device until it ends, {each:,.0f} bytes an example, joins "
-        "them there, which takes as much again, and copies the result to the host; the phase is one batch without them."
-    )
 
 
 def _resized(info: LayerInfo, old: int, new: int) -> LayerInfo:

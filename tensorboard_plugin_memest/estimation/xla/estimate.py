@@ -12,7 +12,7 @@ from tensorboard_plugin_memest.estimation.training import Pass, Training
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
 from tensorboard_plugin_memest.estimation.xla.compilation import compile_ahead, compiled
 from tensorboard_plugin_memest.estimation.xla.module import module_of
-from tensorboard_plugin_memest.estimation.xla.phases import CompiledRun, CompiledStep, phases_of
+from tensorboard_plugin_memest.estimation.xla.phases import CompiledRun, CompiledStep, FurtherStep, phases_of
 from tensorboard_plugin_memest.estimation.xla.request import VARIABLE, NotCompilableError, request_of
 from tensorboard_plugin_memest.memory.estimate import Phase
 
@@ -33,11 +33,12 @@ def phases_with_xla(training: Training, device: Device, timeout: float) -> tuple
     try:
         if not timeout:
             raise NotCompilableError("compile_timeout=0")
-        (_, step), *further = [(one.phase, _compiled_step(one, timeout)) for one in training.passes]
+        steps = [FurtherStep(one.phase, _compiled_step(one, timeout), one.accumulated) for one in training.passes]
     except NotCompilableError as error:
         phases, resident, notes = phases_of_graph(training, device, _update_in_place)
         return phases, resident, [_approximation(error), *notes]
-    run = CompiledRun(training.built, training.slots, training.others, step, further)
+    trained = steps[0].step if training.trains else None
+    run = CompiledRun(training.built, training.slots, training.others, trained, steps[training.trains :])
     phases, resident = phases_of(run, device)
     notes = [note for one in training.passes for note in one.assumptions]
     return phases, resident, [*notes, *([_ON_A_GPU] if device.kind == GPU else [])]

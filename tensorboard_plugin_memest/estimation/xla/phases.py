@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
 from tensorboard_plugin_memest.estimation.device import Device
@@ -53,6 +54,15 @@ class CompiledStep:
 
 
 @dataclass(frozen=True)
+class FurtherStep:
+    """A phase after training: its name, one step of it, and what a prediction keeps of its batches."""
+
+    phase: str
+    step: CompiledStep
+    accumulated: Accumulated | None = None
+
+
+@dataclass(frozen=True)
 class CompiledRun:
     """Everything that happens in a run of a compiled step, before memory is laid out.
 
@@ -60,15 +70,15 @@ class CompiledRun:
         built: the variables that building and compiling the model creates, in order; None when that is not known.
         slots: the variables that the first step creates, in order.
         others: variables that exist besides, with no known birth.
-        step: one step.
-        further: phases that come after training, each with its step.
+        step: one step of training; None where nothing is trained.
+        further: phases that come after training.
     """
 
     built: Sequence[Birth] | None
     slots: Sequence[Birth]
     others: Sequence[Variable]
-    step: CompiledStep
-    further: Sequence[tuple[str, CompiledStep]] = ()
+    step: CompiledStep | None
+    further: Sequence[FurtherStep] = ()
 
 
 @dataclass(frozen=True)
@@ -99,13 +109,18 @@ def _stretches(run: CompiledRun, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store))
     others = [event for variable in run.others for event in existing_events(variable, store)]
-    yield _Stretch("", others + _tensors(run.step))
-    yield _step("first_step", run.step, store, shared_birth_events(run.slots, store))
-    for _ in range(STEADY_STEPS):
-        yield _step("step", run.step, store, [])
-    for phase, step in run.further:
-        yield _step(phase, step, store, _tensors(step))
-        yield _step(phase, step, store, [])
+    yield _Stretch("", others)
+    if run.step is not None:
+        yield _Stretch("", _tensors(run.step))
+        yield _step("first_step", run.step, store, shared_birth_events(run.slots, store))
+        for _ in range(STEADY_STEPS):
+            yield _step("step", run.step, store, [])
+    for one in run.further:
+        for before in (_tensors(one.step), []):
+            stretch = _step(one.phase, one.step, store, before)
+            if one.accumulated is not None:
+                stretch = replace(stretch, events=one.accumulated.around(stretch.events)[0])
+            yield stretch
 
 
 def _tensors(step: CompiledStep) -> list[Event]:

@@ -96,6 +96,9 @@ def request_of(step: TracedStep, handles: Mapping[str, Variable]) -> Request:
                 name = f"{node.name}_{number}"
                 renamed[f"{node.name}:{number}"] = name
                 feeds.append(_argument(FEED, name, tf.TensorShape(shape), tf.as_dtype(dtype)))
+        elif node.name in step.fed:
+            shape, dtype = node.attr["_output_shapes"].list.shape[0], node.attr["dtype"].type
+            feeds.append(_argument(FEED, node.name, tf.TensorShape(shape), tf.as_dtype(dtype)))
         elif node.name not in given:
             kept.node.append(node)
     for node in kept.node:
@@ -107,7 +110,7 @@ def request_of(step: TracedStep, handles: Mapping[str, Variable]) -> Request:
     tensors = [
         _argument(TENSOR, name, tf.TensorShape(step.captured.get(name)), tf.as_dtype(node.attr["dtype"].type))
         for name, node in given.items()
-        if name in read and name not in handles
+        if name in read and name not in handles and name not in step.fed
     ]
     variables = [Argument(VARIABLE, name, variable.shape, variable.dtype) for name, variable in handles.items()]
     return Request(

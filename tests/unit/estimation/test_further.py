@@ -70,11 +70,36 @@ def test_a_model_that_is_not_compiled_can_be_estimated_for_prediction_alone():
     )
     # Two layers' outputs and the batch, at most.
     assert made.resident_bytes < made.peak_bytes <= made.resident_bytes + 32 * (200 + 2 * 400) * 4 + 2**12
-    assert "predict keeps the outputs of all batches on the device until it ends, 120 bytes" in "".join(
-        made.assumptions
-    )
+    assert made.phases["predict"].host_peak_bytes == 32 * 30 * 4
+    assert "predict was estimated for one batch" in "".join(made.assumptions)
     assert made.at_batch_size(64).peak_bytes > made.peak_bytes
     assert Estimate.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize("how", [{}, {"run_eagerly": True}, {"compile_timeout": 60, "jit_compile": True}])
+def test_predict_keeps_all_outputs_on_the_device_joins_them_and_copies_them_to_the_host(how):
+    def build() -> keras.Model:
+        image = keras.Input((16, 16, 1))
+        return keras.Model(image, [L.Conv2D(40, 3, padding="same", name="a")(image), L.Flatten(name="b")(image)])
+
+    options = {"optimizer": "sgd", "loss": "mse", "batch_size": 4, "predict_batch_size": 8, **how}
+    one, many = (estimate(build, **options, predict_examples=count).phases["predict"] for count in (None, 42))
+    of_example = 16 * 16 * (40 + 1) * 4
+    assert (one.host_peak_bytes, many.host_peak_bytes) == (8 * of_example, 42 * of_example)
+    joined = [item for item in many.live_at_peak if item.role == "all outputs of predict"]
+    assert [item.shape for item in joined] == [(42, 16, 16, 40), (42, 256)]
+    held = [item for item in many.live_at_peak if item.role == "output of predict"]
+    # Five batches of 8 and the outputs that the last one of 2 leaves; the parts are there while they are joined.
+    assert sum(item.requested_bytes for item in held) == 42 * of_example
+    assert many.requested_peak_bytes - one.requested_peak_bytes > (2 * 42 - 3 * 8) * of_example
+    assert many.peak_bytes == sum(item.bytes for item in many.live_at_peak) == many.timeline.peak_bytes
+
+
+def test_how_much_is_predicted_is_a_number_and_about_prediction():
+    with pytest.raises(UsageError, match="predict_examples must be a positive integer, not 0"):
+        estimate(untrained(), batch_size=None, predict_batch_size=4, predict_examples=0)
+    with pytest.raises(UsageError, match=r"predict_examples=9 is about prediction.*pass predict_batch_size="):
+        estimate(compiled, batch_size=4, predict_examples=9)
 
 
 def test_without_a_batch_size_for_prediction_there_has_to_be_an_optimizer():

@@ -1,0 +1,143 @@
+"""What `predict` keeps of its batches until it ends.
+
+Keras holds the outputs of all batches on the device, joins them there (one tensor for each output, while the parts are
+still held), and copies the result to the host as NumPy arrays. Source: `keras/src/backend/tensorflow/trainer.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.estimation.variables import STEP, size_in_bytes
+from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.units import format_bytes
+
+# More parts than so many are counted several at a time; only the gaps between them tell the difference.
+MOST_PARTS = 100
+
+
+@dataclass(frozen=True)
+class Accumulated:
+    """The outputs of a prediction.
+
+    Attributes:
+        outputs: (name, shape, dtype) of each output of one batch.
+        batch_size: examples in one batch.
+        examples: examples in all.
+    """
+
+    outputs: Sequence[tuple[str, tuple[int, ...], str]]
+    batch_size: int
+    examples: int
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of the arrays that `predict` returns."""
+        return sum(self._bytes_of(shape, dtype, self.examples) for _, shape, dtype in self.outputs)
+
+    @property
+    def note(self) -> str:
+        """What is counted, in words."""
+        batches = math.ceil(self.examples / self.batch_size)
+        if batches == 1:
+            return (
+                f"predict was estimated for one batch, whose outputs take {format_bytes(self.host_bytes)} of the "
+                "host's memory. Those of more batches stay on the device until it ends, and are joined there: pass "
+                "predict_examples= for how many examples it gets."
+            )
+        return (
+            f"predict keeps the outputs of {self.examples:,} examples ({batches:,} batches) on the device until it "
+            f"ends, joins them there, and copies the result, {format_bytes(self.host_bytes)}, to the host."
+        )
+
+    def around(self, step: Sequence[Event]) -> tuple[list[Event], int]:
+        """The last batch of a prediction, what is left of those before it, and how it ends.
+
+        Args:
+            step: what predicting for one batch does; it gives its outputs up at its end.
+
+        Returns:
+            The events, and where among them the step begins.
+        """
+        held = self._parts(self.examples - self.batch_size) if self.examples > self.batch_size else []
+        before = [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in held]
+        if not held:
+            return list(step), 0
+        last = self._parts(self.batch_size)
+        joined = [
+            (
+                Buffer(self._bytes_of(shape, dtype, self.examples)),
+                self._tag(f"{name} (joined)", "all outputs of predict", (self.examples, *shape[1:]), dtype),
+            )
+            for name, shape, dtype in self.outputs
+        ]
+        # The step's own outputs stay, too: they are taken back as soon as it has given them up.
+        after = [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in [*last, *joined]]
+        after += [Event(FREE, buffer, tag.name) for buffer, tag in [*held, *last, *joined]]
+        return [*before, *step, *after], len(before)
+
+    def _parts(self, examples: int) -> list[tuple[Buffer, Tag]]:
+        """The outputs of so many examples, batch by batch."""
+        batches = math.ceil(examples / self.batch_size)
+        at_a_time = math.ceil(batches / MOST_PARTS) * self.batch_size
+        parts = []
+        for start in range(0, examples, at_a_time):
+            count = min(at_a_time, examples - start)
+            parts += [
+                (
+                    Buffer(self._bytes_of(shape, dtype, count)),
+                    self._tag(f"{name} ({start} to {start + count})", "output of predict", (count, *shape[1:]), dtype),
+                )
+                for name, shape, dtype in self.outputs
+            ]
+        return parts
+
+    @staticmethod
+    def _tag(name: str, role: str, shape: tuple[int, ...], dtype: str) -> Tag:
+        return Tag(STEP, name, Category.TEMPORARIES, role, None, shape, dtype)
+
+    def _bytes_of(self, shape: tuple[int, ...], dtype: str, examples: int) -> int:
+        # An output without a batch dimension comes once a batch.
+        of_batch = size_in_bytes(shape, dtype)
+        if not shape or shape[0] != self.batch_size:
+            return of_batch * math.ceil(examples / self.batch_size)
+        return of_batch // self.batch_size * examples
+
+
+def accumulated(outputs: Sequence[Any], batch_size: int, examples: int | None) -> Accumulated:
+    """What is kept of `outputs`, which predicting for a batch returns, over `examples` examples.
+
+    Args:
+        outputs: symbolic tensors; those of unknown shape are left out.
+        batch_size: examples in one batch.
+        examples: examples in all; None for one batch.
+    """
+    known = [
+        (output.op.name, tuple(output.shape), output.dtype.name)
+        for output in outputs
+        if output.shape.is_fully_defined() and size_in_bytes(output.shape, output.dtype)
+    ]
+    return Accumulated(known, batch_size, max(examples or batch_size, 1))
+
+
+def checked_predict_examples(examples: Any, predict_batch_size: Any) -> int | None:
+    """The `predict_examples` of `estimate`.
+
+    Raises:
+        ValueError: it is no positive integer, or there is no prediction that it could be about.
+    """
+    if examples is None:
+        return None
+    if isinstance(examples, bool) or not isinstance(examples, int) or examples < 1:
+        raise UsageError(f"predict_examples must be a positive integer, not {examples!r}.")
+    if predict_batch_size is None:
+        raise UsageError(
+            f"predict_examples={examples} is about prediction, which was not asked for: pass predict_batch_size=, too."
+        )
+    return examples
