@@ -19,7 +19,7 @@ const broken = (): Promise<never> =>
 
 const STATES: Record<string, () => Api> = {
   recorded: () => recordedApi(RECORDED),
-  huge: () => recordedApi([hugeRecording(3000), ...RECORDED]),
+  huge: () => recordedApi([hugeRecording(10_000), ...RECORDED]),
   "many-runs": () =>
     recordedApi(
       Array.from({ length: 60 }, (_, n) => {

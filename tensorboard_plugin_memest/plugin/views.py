@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import profile_id
@@ -11,7 +11,7 @@ from tensorboard_plugin_memest.memory.catalogue import GpuModel
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
-from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, Phase
+from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, LayerInfo, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
@@ -21,6 +21,7 @@ from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, Measu
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
 from tensorboard_plugin_memest.memory.whose import Whose
+from tensorboard_plugin_memest.plugin.layer_tree import groups
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 
 Plain = dict[str, Any]
@@ -82,19 +83,21 @@ def overview(run: RunRecords, limit_bytes: int | None) -> Plain:
 def estimate_view(estimate: Estimate, compared: ProfileComparison | None = None) -> Plain:
     """The prediction, without items and timelines; in each layer's row what a profile measured of it."""
     layers = estimate.layers
-    measured = compared.measured_bytes if compared else None
+    rows = _layer_rows(layers, compared)
     return {
         "subject": estimate.subject.to_dict(),
         "peak_bytes": estimate.peak_bytes,
         "peak_phase": estimate.peak_phase.name,
         "resident_bytes": estimate.resident_bytes,
         "phases": [_phase(phase) for phase in estimate.phases.values()],
-        "layers": [_layer(layer, measured) for layer in layers],
+        "layers": rows,
+        "groups": groups(rows),
         "total": {
             "parameters": sum(layer.parameters for layer in layers),
             "bytes_per_category": _categories(by_category(estimate.items)),
             "bytes_at_peak": sum(layer.bytes_at_peak for layer in layers),
             "measured_bytes": compared.profile.peak_bytes if compared else None,
+            "difference_bytes": compared.profile.peak_bytes - compared.phase.peak_bytes if compared else None,
         },
         "dominant": [_dominant(entry) for entry in dominant(estimate.items)],
         "assumptions": list(estimate.assumptions),
@@ -297,13 +300,27 @@ def _phase(phase: Phase) -> Plain:
     }
 
 
-def _layer(layer: Layer, measured: Mapping[str, int] | None) -> Plain:
-    return {
-        **layer.info.to_dict(),
-        "bytes_per_category": _categories(layer.bytes_per_category),
-        "bytes_at_peak": layer.bytes_at_peak,
-        "measured_bytes": None if measured is None else measured.get(layer.info.path, 0),
-    }
+def _layer_rows(layers: Sequence[Layer], compared: ProfileComparison | None) -> list[Plain]:
+    """A row for each layer, then one for each owner that was measured and has nothing at the predicted peak."""
+    rows = [
+        {
+            **layer.info.to_dict(),
+            "bytes_per_category": _categories(layer.bytes_per_category),
+            "bytes_at_peak": layer.bytes_at_peak,
+        }
+        for layer in layers
+    ]
+    differences = {one.layer: one for one in compared.layers} if compared else {}
+    known = {row["path"] for row in rows}
+    for path in differences:
+        if path not in known:
+            info = LayerInfo(path, "", None, 0)
+            rows.append({**info.to_dict(), "bytes_per_category": {}, "bytes_at_peak": 0})
+    for row in rows:
+        one = differences.get(row["path"])
+        row["measured_bytes"] = (one.measured_bytes if one else 0) if compared else None
+        row["difference_bytes"] = (one.difference_bytes if one else 0) if compared else None
+    return rows
 
 
 def _dominant(entry: Dominant) -> Plain:

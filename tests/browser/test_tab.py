@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devi
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.host import HostEstimate
+from tensorboard_plugin_memest.memory.layer_comparison import compare_profile
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
 from tests.browser.conftest import OpenTab
@@ -87,7 +88,7 @@ def test_every_number_of_a_run(every_server: str, open_tab: OpenTab, records: di
     found = records[name]
     expect_verdict(tab, found, LIMIT)
     expect_phases(tab, found)
-    expect_layers(tab, found.estimate)
+    expect_layers(tab, found)
     expect_dominant(tab, found.estimate)
     expect_curves(tab, found)
     expect_words(tab, found)
@@ -147,12 +148,18 @@ def expect_phases(tab: Tab, found: Records) -> None:
         expect(mark).to_have_attribute("data-bytes", str(measured))
 
 
-def expect_layers(tab: Tab, estimate: Estimate) -> None:
+def expect_layers(tab: Tab, found: Records) -> None:
+    estimate = found.estimate
+    compared = compare_profile(estimate, found.profiles)
+    differences = {one.layer: one for one in compared.layers} if compared else {}
     rows = tab.get("layer-row")
-    expect(rows).to_have_count(len(estimate.layers))
+    owners = [layer.path for layer in estimate.layers]
+    only_measured = [owner for owner in differences if owner not in owners]
+    expect(rows).to_have_count(len(owners) + len(only_measured))
     # The largest comes first, until a person asks for the model's order.
     largest_first = sorted(estimate.layers, key=lambda layer: -layer.bytes_at_peak)
-    assert rows.evaluate_all("all => all.map((e) => e.dataset.path)") == [layer.path for layer in largest_first]
+    shown = rows.evaluate_all("all => all.map((e) => e.dataset.path)")
+    assert shown == [layer.path for layer in largest_first] + only_measured
     tab.get("layer-table").locator("button[data-sort='model']").click()
     columns = list(estimate.peak_phase.categories)
     for n, layer in enumerate(estimate.layers):
@@ -160,23 +167,34 @@ def expect_layers(tab: Tab, estimate: Estimate) -> None:
         expect(row).to_have_attribute("data-path", layer.path)
         if layer.class_name:
             expect(row.locator("th")).to_contain_text(layer.class_name)
-            expect(row.locator("td").nth(1)).to_have_text(f"{layer.parameters:,}")
+            expect(row.locator("td").nth(1)).to_have_text(f"{layer.parameters:,}" if layer.parameters else "–")
             shape = str(layer.output_shape).replace("None", "?")
             expect(row.locator("td").nth(0)).to_have_text(shape)
-        _expect_cells(row, {column.value: layer.bytes_per_category.get(column, 0) for column in columns})
+        one = differences.get(layer.path)
+        measured = {} if compared is None else {"measured": one.measured_bytes if one else 0}
+        if measured:
+            measured["difference"] = one.difference_bytes if one else 0
+        held = {column.value: layer.bytes_per_category.get(column, 0) for column in columns}
+        _expect_cells(row, {"total": layer.bytes_at_peak, **measured, **held})
     total = tab.get("layer-total")
     expect(total.locator("td").nth(1)).to_have_text(f"{estimate.subject.parameters:,}")
-    _expect_cells(total, {column.value: held for column, held in estimate.peak_phase.categories.items()})
-    expect(total.locator('[data-column="total"]')).to_have_attribute("data-bytes", str(estimate.peak_bytes))
+    peak = compared.profile.peak_bytes if compared else 0
+    measured = {"measured": peak, "difference": peak - compared.phase.peak_bytes} if compared else {}
+    held = {column.value: size for column, size in estimate.peak_phase.categories.items()}
+    _expect_cells(total, {"total": estimate.peak_bytes, **measured, **held})
 
 
 def _expect_cells(row, expected: dict[str, int]) -> None:
-    """Every byte cell of a row of the layer table: one a category and their sum, behind the figures and in view."""
+    """Every byte cell of a row of the layer table: the total, what was measured, and one a category."""
     shown = row.locator('[data-testid="layer-cell"]').evaluate_all(
         "all => all.map((e) => [e.dataset.column, Number(e.dataset.bytes), e.textContent.replace(/\\s+/g, '')])"
     )
-    whole = {"total": sum(expected.values()), **expected}
-    assert shown == [[name, held, format_bytes(held).replace(" ", "") if held else "–"] for name, held in whole.items()]
+    assert shown == [[name, held, _in_cell(name, held)] for name, held in expected.items()]
+
+
+def _in_cell(name: str, held: int) -> str:
+    sign = "+" if name == "difference" and held > 0 else ""
+    return sign + format_bytes(held).replace(" ", "") if held else "–"
 
 
 def expect_dominant(tab: Tab, estimate: Estimate) -> None:
@@ -256,7 +274,7 @@ def test_another_run_is_shown_when_chosen_and_kept_in_the_address(
     tab.get("run-option", run="small").click()
     tab.expect_run("small")
     expect_verdict(tab, records["small"], LIMIT)
-    expect_layers(tab, records["small"].estimate)
+    expect_layers(tab, records["small"])
     tab.page.wait_for_url("**#memest&*p.memest.run=small*")
     tab.page.reload()
     tab.expect_run("small")

@@ -1,76 +1,88 @@
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
 import { ref } from "lit/directives/ref.js";
-import { exactBytes, formatShape, grouped, type Unit } from "../format/bytes";
-import type { Bytes, Category, LayerRow, Total } from "../model/types";
-import { categoryFill, LABELS } from "../style/palette";
-import { base, card, tables } from "../style/shared";
-import { columnsOf, layerName, nextSorting, sorted, type SortKey, type Sorting } from "../views/layers";
-import { segmentsOf, type Segment } from "../views/phases";
-import { counted, phaseLabel } from "../views/words";
+import { styleMap } from "lit/directives/style-map.js";
+import { exactBytes, formatShape, formatShare, grouped, type Unit } from "../format/bytes";
+import { CATEGORIES, type Bytes, type BytesPerCategory, type Category, type Total } from "../model/types";
+import { categoryFill } from "../style/palette";
+import { base, tables } from "../style/shared";
+import { COLUMN_LABELS, sortKeyOf, type Column } from "../views/layer-columns";
+import { nextSorting, type Sorting, type SortKey, type TreeRow } from "../views/layer-tree";
+import { sortText } from "../views/layer-view";
+import { segmentsOf } from "../views/phases";
 import { bars, stack, stackLabel } from "./bar";
+import { choose } from "./choose";
 import { plainBytes } from "./figure";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
 
-/** Name, output, parameters, total and picture. */
-const FIXED_COLUMNS = 5;
+/** What a row of figures holds: a layer, a group or the total. */
+type Figures = Pick<
+  TreeRow,
+  "parameters" | "bytes_per_category" | "bytes_at_peak" | "measured_bytes" | "difference_bytes"
+>;
 
-/** Every layer with its bytes at the peak, a column for each category, and a total that is the peak. */
+/**
+ * Rows of layers as a tree with a total that is the peak.
+ *
+ * One row at a time can be reached with the tabulator; arrow keys go from row to row, fold and unfold. Fires `fold`
+ * (detail: path of a group) and `sort` (detail: text for the address).
+ */
 @customElement("memest-layer-table")
 export class LayerTable extends LitElement {
-  @property({ attribute: false }) layers: readonly LayerRow[] = [];
+  @property({ attribute: false }) rows: readonly TreeRow[] = [];
   @property({ attribute: false }) total!: Total;
-  @property() model = "";
-  @property() phase = "step";
+  @property({ attribute: false }) columns: readonly Column[] = [];
+  @property({ attribute: false }) sorting: Sorting = { key: "total", descending: true };
+  /** Path of the layer that was linked to. */
+  @property() selected = "";
   @property() unit: Unit = "GiB";
-  @state() private sorting: Sorting = { key: "total", descending: true };
+  /** Key of the row that the keyboard is on. */
+  @state() private current = "";
 
-  #rows: LayerRow[] = [];
   readonly #window = new RowWindow(this);
 
   override willUpdate(changed: PropertyValues): void {
-    if (changed.has("layers") || changed.has("sorting")) {
-      this.#rows = sorted(this.layers, this.sorting);
-      this.#window.count = this.#rows.length;
+    if (changed.has("rows")) {
+      this.#window.count = this.rows.length;
+    }
+  }
+
+  /** Scrolls to a layer. */
+  reveal(path: string): void {
+    const index = this.rows.findIndex((row) => row.path === path);
+    if (index >= 0) {
+      this.#window.show(index);
     }
   }
 
   override render(): TemplateResult {
-    const columns = columnsOf(this.total);
-    const rows = this.#rows;
+    const { rows, columns } = this;
     const { first, end } = this.#window.range;
-    const width = columns.length + FIXED_COLUMNS;
-    const layers = this.layers.filter((layer) => layer.class_name).length;
+    const width = columns.length + 1;
+    const reachable = rows.some(({ key }) => key === this.current) ? this.current : rows[0]?.key;
     return html`
-      <header>
-        <h2>Layers</h2>
-        <span class="soft"
-          >${counted(layers, "layer")}, bytes at the peak of the ${phaseLabel(this.phase).toLowerCase()}</span
-        >
-      </header>
       <div class="scroller" ${ref(this.#window.scroller)}>
-        <table aria-rowcount=${rows.length + 2} data-testid="layer-table">
+        <table
+          role="treegrid"
+          aria-label="Layers"
+          aria-rowcount=${rows.length + 2}
+          data-testid="layer-table"
+          @keydown=${(event: KeyboardEvent) => this.#key(event)}
+        >
           <thead>
             <tr>
-              ${this.#head("model", "Layer")}
-              <th scope="col">Output</th>
-              ${this.#head("parameters", "Parameters")} ${this.#head("total", "At the peak")}
-              <th scope="col" class="picture"><span class="hidden">At the peak, as a picture</span></th>
-              ${columns.map((category) => this.#categoryHead(category))}
+              ${this.#head("model", "Layer")} ${columns.map((column) => this.#columnHead(column))}
             </tr>
           </thead>
           <tbody>
-            ${this.#window.before(width)} ${rows.slice(first, end).map((row, n) => this.#row(row, first + n, columns))}
+            ${this.#window.before(width)}
+            ${rows.slice(first, end).map((row, n) => this.#row(row, first + n, row.key === reachable))}
             ${this.#window.after(width)}
           </tbody>
           <tfoot>
             <tr data-testid="layer-total" aria-rowindex=${rows.length + 2}>
               <th scope="row">Total</th>
-              <td></td>
-              <td class="number">${grouped(this.total.parameters)}</td>
-              ${this.#cell("total", this.total.bytes_at_peak)}
-              <td class="picture">${this.#picture(segmentsOf(this.total.bytes_per_category))}</td>
-              ${columns.map((category) => this.#cell(category, this.total.bytes_per_category[category] ?? 0))}
+              ${columns.map((column) => this.#cell(column, this.total))}
             </tr>
           </tfoot>
         </table>
@@ -78,58 +90,190 @@ export class LayerTable extends LitElement {
     `;
   }
 
-  #categoryHead(category: Category): TemplateResult {
-    const swatch = html`<span class="swatch" style="background:${categoryFill(category)}"></span>`;
-    return this.#head(category, html`${swatch}${LABELS[category]}`);
+  #columnHead(column: Column): TemplateResult {
+    const key = sortKeyOf(column);
+    const label = isCategory(column)
+      ? html`<span class="swatch" style="background:${categoryFill(column)}"></span>${COLUMN_LABELS[column]}`
+      : COLUMN_LABELS[column];
+    return key === null
+      ? html`<th scope="col" class=${column}>${label}</th>`
+      : this.#head(key, label, column === "share" ? "" : "number");
   }
 
-  #head(key: SortKey, label: TemplateResult | string): TemplateResult {
+  #head(key: SortKey, label: TemplateResult | string, kind = ""): TemplateResult {
     const { key: now, descending } = this.sorting;
-    const order = now === key ? (descending ? "descending" : "ascending") : "none";
-    return html`<th scope="col" class=${key === "model" ? "" : "number"} aria-sort=${order}>
-      <button type="button" data-sort=${key} @click=${() => (this.sorting = nextSorting(this.sorting, key))}>
+    const order = now === key && kind !== "" ? (descending ? "descending" : "ascending") : "none";
+    const modelOrder = key === "model" && now === key;
+    return html`<th scope="col" class=${kind || (key === "model" ? "" : "number")} aria-sort=${order}>
+      <button
+        type="button"
+        data-sort=${key}
+        @click=${() => this.#fire("sort", sortText(nextSorting(this.sorting, key)))}
+      >
         ${label}${
-          order === "none" ? nothing : html`<span class="arrow" aria-hidden="true">${descending ? "↓" : "↑"}</span>`
+          order === "none" && !modelOrder
+            ? nothing
+            : html`<span class="arrow" aria-hidden="true">${descending === (key !== "model") ? "↓" : "↑"}</span>`
         }
       </button>
     </th>`;
   }
 
-  #row(row: LayerRow, index: number, columns: readonly Category[]): TemplateResult {
-    return html`<tr data-testid="layer-row" data-path=${row.path} aria-rowindex=${index + 2}>
-      <th scope="row" title=${row.path}>
-        <span class=${row.class_name ? "name" : "part"}>${layerName(row.path, this.model)}</span>
-        <span class="soft">${row.class_name}</span>
+  #row(row: TreeRow, index: number, reachable: boolean): TemplateResult {
+    const group = row.kind === "group";
+    return html`<tr
+      data-testid=${group ? "layer-group" : "layer-row"}
+      data-path=${row.path}
+      data-kind=${row.kind}
+      data-index=${index}
+      class=${row.path === this.selected ? "selected" : ""}
+      aria-rowindex=${index + 2}
+      aria-level=${row.depth + 1}
+      aria-expanded=${group ? String(row.open) : nothing}
+      aria-selected=${row.path === this.selected ? "true" : "false"}
+      tabindex=${reachable ? 0 : -1}
+      @focus=${() => (this.current = row.key)}
+      @click=${() => (this.current = row.key)}
+    >
+      <th scope="row" title=${row.path} style=${styleMap({ "--depth": row.depth })}>
+        ${
+          group
+            ? html`<button
+                type="button"
+                class="fold"
+                tabindex="-1"
+                aria-label=${row.open ? `Fold ${row.name}` : `Unfold ${row.name}`}
+                @click=${() => this.#fire("fold", row.path)}
+              >
+                <span class="chevron ${row.open ? "open" : ""}" aria-hidden="true">▸</span>
+              </button>`
+            : html`<span class="fold"></span>`
+        }<span class=${row.class_name && row.kind !== "own" ? "name" : group ? "name" : "part"}>${row.name}</span>
+        <span class="soft">${row.kind === "own" ? "" : row.class_name}</span>
+        ${group && !row.open ? html`<span class="count">${row.layers}</span>` : nothing}
       </th>
-      <td class="shape">${row.output_shape ? formatShape(row.output_shape) : nothing}</td>
-      <td class="number">${row.class_name ? grouped(row.parameters) : nothing}</td>
-      ${this.#cell("total", row.bytes_at_peak)}
-      <td class="picture">${this.#picture(segmentsOf(row.bytes_per_category))}</td>
-      ${columns.map((category) => this.#cell(category, row.bytes_per_category[category] ?? 0))}
+      ${this.columns.map((column) =>
+        column === "output"
+          ? html`<td class="output">
+              ${row.output_shape && row.kind !== "own" ? formatShape(row.output_shape) : nothing}
+            </td>`
+          : this.#cell(column, row),
+      )}
     </tr>`;
   }
 
-  #picture(segments: readonly Segment[]): TemplateResult {
+  #cell(column: Column, figures: Figures): TemplateResult {
+    switch (column) {
+      case "output":
+        return html`<td></td>`;
+      case "parameters":
+        return html`<td class="number ${figures.parameters ? "" : "zero"}" data-column="parameters">
+          ${figures.parameters ? grouped(figures.parameters) : "–"}
+        </td>`;
+      case "picture":
+        return html`<td class="picture">${this.#picture(figures.bytes_per_category)}</td>`;
+      case "share":
+        return html`<td class="number">${formatShare(figures.bytes_at_peak, this.total.bytes_at_peak)}</td>`;
+      case "total":
+        return this.#bytes(column, figures.bytes_at_peak);
+      case "measured":
+        return this.#bytes(column, figures.measured_bytes);
+      case "difference":
+        return this.#bytes(column, figures.difference_bytes);
+      default:
+        return this.#bytes(column, figures.bytes_per_category[column] ?? 0);
+    }
+  }
+
+  #picture(categories: BytesPerCategory): TemplateResult {
+    const segments = segmentsOf(categories);
     return html`<div class="bar" role="img" aria-label=${stackLabel(segments, this.unit) || "nothing"}>
       ${stack(segments, this.total.bytes_at_peak || 1, this.unit)}
     </div>`;
   }
 
-  #cell(column: Category | "total", value: Bytes): TemplateResult {
+  #bytes(column: Column, value: Bytes | null | undefined): TemplateResult {
+    if (value === null || value === undefined) {
+      return html`<td class="number zero" data-column=${column} title="not measured">·</td>`;
+    }
     return html`<td
-      class="number ${value === 0 ? "zero" : ""}"
+      class="number ${value === 0 ? "zero" : ""} ${column === "difference" && value !== 0 ? "difference" : ""}"
       data-testid="layer-cell"
       data-column=${column}
       data-bytes=${value}
       title=${exactBytes(value)}
     >
-      ${value === 0 ? "–" : plainBytes(value, this.unit)}
+      ${value === 0 ? "–" : html`${column === "difference" && value > 0 ? "+" : nothing}${plainBytes(value, this.unit)}`}
     </td>`;
+  }
+
+  #key(event: KeyboardEvent): void {
+    const row = (event.target as Element).closest<HTMLElement>("tr[data-index]");
+    if (!row) {
+      return;
+    }
+    const index = Number(row.dataset["index"]);
+    const { kind, open, path, depth } = this.rows[index]!;
+    switch (event.key) {
+      case "ArrowDown":
+        this.#go(index + 1);
+        break;
+      case "ArrowUp":
+        this.#go(index - 1);
+        break;
+      case "Home":
+        this.#go(0);
+        break;
+      case "End":
+        this.#go(this.rows.length - 1);
+        break;
+      case "ArrowRight":
+        if (kind === "group" && !open) {
+          this.#fire("fold", path);
+        } else if (kind === "group") {
+          this.#go(index + 1);
+        }
+        break;
+      case "ArrowLeft":
+        if (kind === "group" && open) {
+          this.#fire("fold", path);
+        } else {
+          this.#go(this.rows.findLastIndex((one, n) => n < index && one.depth < depth));
+        }
+        break;
+      case "Enter":
+        choose(this, { layer: path === this.selected ? "" : path });
+        break;
+      default:
+        return;
+    }
+    event.preventDefault();
+  }
+
+  /** Moves the keyboard to a row, which may have to come into the page first. */
+  #go(index: number): void {
+    const row = this.rows[index];
+    if (!row) {
+      return;
+    }
+    this.#window.show(index);
+    this.current = row.key;
+    const focus = (): boolean => {
+      const element = this.renderRoot.querySelector<HTMLElement>(`tr[data-index="${index}"]`);
+      element?.focus({ preventScroll: true });
+      return element !== null;
+    };
+    if (!focus()) {
+      requestAnimationFrame(() => requestAnimationFrame(focus));
+    }
+  }
+
+  #fire(type: "fold" | "sort", detail: string): void {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
   static override styles = [
     base,
-    card,
     tables,
     bars,
     css`
@@ -172,11 +316,6 @@ export class LayerTable extends LitElement {
       tfoot th:first-child {
         z-index: 3;
       }
-      @media (max-width: 1150px) {
-        .picture {
-          display: none;
-        }
-      }
       tfoot th,
       tfoot td {
         position: sticky;
@@ -190,25 +329,50 @@ export class LayerTable extends LitElement {
       .part {
         font-style: italic;
       }
-      .shape {
+      th[scope="row"] {
+        padding-left: calc(4px + var(--depth, 0) * 16px);
+      }
+      .fold {
+        display: inline-block;
+        width: 16px;
+        text-align: center;
+        color: var(--soft);
+      }
+      .chevron {
+        display: inline-block;
+        transition: transform 0.1s;
+      }
+      .chevron.open {
+        transform: rotate(90deg);
+      }
+      .count {
+        color: var(--soft);
+        background: var(--track);
+        border-radius: 8px;
+        padding: 0 7px;
+        font-size: 11px;
+      }
+      .selected > * {
+        background: var(--accent-wash) !important;
+      }
+      .difference {
+        color: var(--warn);
+      }
+      tr:focus-visible {
+        outline: 2px solid var(--accent);
+        outline-offset: -2px;
+      }
+      .output {
         color: var(--soft);
         font-variant-numeric: tabular-nums;
       }
       .zero {
         color: var(--soft);
-        opacity: 0.6;
       }
       .picture {
         width: 20%;
         min-width: 130px;
         vertical-align: middle;
-      }
-      .hidden {
-        position: absolute;
-        width: 1px;
-        height: 1px;
-        overflow: hidden;
-        clip-path: inset(50%);
       }
       button {
         appearance: none;
@@ -232,3 +396,11 @@ export class LayerTable extends LitElement {
     `,
   ];
 }
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "memest-layer-table": LayerTable;
+  }
+}
+
+const isCategory = (column: Column): column is Category => CATEGORIES.includes(column as Category);

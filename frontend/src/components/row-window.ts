@@ -7,6 +7,8 @@ export const ROW_HEIGHT = 30;
 /** Up to here every row is in the page, so that the browser's own search finds it; beyond, only those near the view. */
 const ALL_ROWS = 250;
 const OVERSCAN = 12;
+/** What heads and totals that stay in view may cover, in pixels. */
+const MARGIN = 60;
 
 /** Which rows of a long table are in the page. */
 export class RowWindow {
@@ -37,6 +39,19 @@ export class RowWindow {
     }
     const items = this.#virtual.getVirtualizer().getVirtualItems();
     return { first: items[0]?.index ?? 0, end: (items.at(-1)?.index ?? -1) + 1 };
+  }
+
+  /** Scrolls until a row is in view, with some of its neighbours. */
+  show(index: number): void {
+    const scroller = this.scroller.value;
+    if (!scroller) {
+      return;
+    }
+    const top = index * ROW_HEIGHT;
+    const room = scroller.clientHeight - MARGIN * 2;
+    if (top < scroller.scrollTop + MARGIN || top + ROW_HEIGHT > scroller.scrollTop + room) {
+      scroller.scrollTop = Math.max(0, top - room / 2);
+    }
   }
 
   /** Stands for the rows before those in the page, so that the scroll bar tells the truth. */

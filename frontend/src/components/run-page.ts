@@ -10,7 +10,7 @@ import "./crash-card";
 import "./dominant-items";
 import "./host-card";
 import "./items-card";
-import "./layer-table";
+import "./layers-card";
 import "./notes-card";
 import "./peaks-card";
 import "./phase-bars";
@@ -86,15 +86,9 @@ const SLOTS: readonly Slot[] = [
   },
   {
     width: "whole",
-    draw: ({ estimate, shown }) =>
+    draw: ({ estimate, overview, shown }) =>
       estimate &&
-      html`<memest-layer-table
-        .layers=${estimate.layers}
-        .total=${estimate.total}
-        .model=${estimate.subject.model_name}
-        .phase=${estimate.peak_phase}
-        .unit=${shown.place.unit}
-      ></memest-layer-table>`,
+      html`<memest-layers-card .estimate=${estimate} .place=${shown.place} .run=${overview.name}></memest-layers-card>`,
   },
   {
     width: "whole",

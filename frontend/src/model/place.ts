@@ -19,9 +19,39 @@ export interface Place {
   profile: string;
   /** Phase whose list of what is alive is open. */
   items: string;
+  /** The layer that was linked to. */
+  layer: string;
+  /** Layers on show: part of a name, a category, a least size, see views/layer-view.ts. */
+  find: string;
+  category: string;
+  least: string;
+  sort: string;
+  /** Columns of the layer table, as `joined` writes them. */
+  columns: string;
+  /** `list` for layers without their groups. */
+  tree: string;
+  unfold: string;
+  folds: string;
 }
 
-export const START: Place = { run: "", compare: "", limit: "", unit: "GiB", phase: "", profile: "", items: "" };
+export const START: Place = {
+  run: "",
+  compare: "",
+  limit: "",
+  unit: "GiB",
+  phase: "",
+  profile: "",
+  items: "",
+  layer: "",
+  find: "",
+  category: "",
+  least: "",
+  sort: "",
+  columns: "",
+  tree: "",
+  unfold: "",
+  folds: "",
+};
 
 /** Several names as one text. */
 export function joined(names: readonly string[]): string {

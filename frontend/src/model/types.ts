@@ -136,12 +136,29 @@ export interface LayerRow {
   parameters: number;
   bytes_per_category: BytesPerCategory;
   bytes_at_peak: Bytes;
+  /** Alive at the peak of a profile; null without one. */
+  measured_bytes: Bytes | null;
+  /** Measured less predicted. */
+  difference_bytes: Bytes | null;
+}
+
+/** All layers below a path together, such as those of a nested model. */
+export interface LayerGroup {
+  path: string;
+  layers: number;
+  parameters: number;
+  bytes_per_category: BytesPerCategory;
+  bytes_at_peak: Bytes;
+  measured_bytes: Bytes | null;
+  difference_bytes: Bytes | null;
 }
 
 export interface Total {
   parameters: number;
   bytes_per_category: BytesPerCategory;
   bytes_at_peak: Bytes;
+  measured_bytes: Bytes | null;
+  difference_bytes: Bytes | null;
 }
 
 export interface DominantPart {
@@ -169,6 +186,7 @@ export interface Estimate {
   resident_bytes: Bytes;
   phases: Phase[];
   layers: LayerRow[];
+  groups: LayerGroup[];
   total: Total;
   dominant: Dominant[];
   assumptions: string[];

@@ -134,7 +134,44 @@ export const segments = css`
     color: var(--accent);
     font-weight: 600;
   }
+  .segments button:disabled {
+    color: var(--soft);
+    cursor: default;
+  }
   .segments button:focus-visible {
     outline-offset: -2px;
+  }
+`;
+
+/** What a person fills in or chooses from, and buttons that look like links. */
+export const fields = css`
+  input[type="search"],
+  input[type="text"],
+  select {
+    font: inherit;
+    font-size: 12px;
+    color: var(--ink);
+    background: var(--card);
+    border: 1px solid var(--edge);
+    border-radius: 5px;
+    padding: 3px 8px;
+    max-width: 100%;
+  }
+  input::placeholder {
+    color: var(--soft);
+    opacity: 1;
+  }
+  button.link {
+    appearance: none;
+    border: 0;
+    background: none;
+    padding: 0;
+    font: inherit;
+    text-align: inherit;
+    color: var(--accent);
+    cursor: pointer;
+  }
+  button.link:hover {
+    text-decoration: underline;
   }
 `;

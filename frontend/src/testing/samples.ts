@@ -38,6 +38,8 @@ export function layer(path: string, weights: number, activations: number, change
     parameters: weights / 4,
     bytes_per_category: { ...(weights ? { weights } : {}), ...(activations ? { activations } : {}) },
     bytes_at_peak: weights + activations,
+    measured_bytes: null,
+    difference_bytes: null,
     ...change,
   };
 }
@@ -67,7 +69,14 @@ export function estimate(change: Partial<Estimate> = {}): Estimate {
       { ...phase, name: "step", peak_bytes: 3000, peak_range: [2900, 3600], categories },
     ],
     layers,
-    total: { parameters: 500, bytes_per_category: categories, bytes_at_peak: 3000 },
+    groups: [],
+    total: {
+      parameters: 500,
+      bytes_per_category: categories,
+      bytes_at_peak: 3000,
+      measured_bytes: null,
+      difference_bytes: null,
+    },
     dominant: [],
     assumptions: [],
     ...change,

@@ -221,7 +221,9 @@ def test_each_layer_is_told_with_what_a_profile_measured_of_it(ask):
     peak = sample_profile(events=5000).peak_bytes
     rows = {row["path"]: row["measured_bytes"] for row in answer["estimate"]["layers"]}
     assert rows == {**dict.fromkeys(rows, 0), DENSE: peak - 1537, "(step)": 1537}
-    assert answer["estimate"]["total"]["measured_bytes"] == peak
+    total = answer["estimate"]["total"]
+    assert total["measured_bytes"] == peak
+    assert total["difference_bytes"] == sum(row["difference_bytes"] for row in answer["estimate"]["layers"])
     compared = answer["measured"]["compared"]
     assert (compared["profile"], compared["phase"]) == ("cpu_bfc@host/2026_01_01_00_00_00", "step")
     assert sum(row["measured_bytes"] for row in compared["layers"]) == compared["measured_peak_bytes"] == peak

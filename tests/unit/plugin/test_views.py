@@ -114,6 +114,7 @@ def test_overview_has_the_fields_of_the_contract(full):
         "resident_bytes",
         "phases",
         "layers",
+        "groups",
         "total",
         "dominant",
         "assumptions",
@@ -169,6 +170,7 @@ def test_layers_and_their_total(full):
         "bytes_per_category": {"weights": 768, "activations": 24300544, "workspace": 1000003},
         "bytes_at_peak": 768 + 24300544 + 1000003,
         "measured_bytes": None,
+        "difference_bytes": None,
     }
     assert view["layers"][3] == {
         "path": "(input)",
@@ -178,7 +180,11 @@ def test_layers_and_their_total(full):
         "bytes_per_category": {"inputs": 1532928},
         "bytes_at_peak": 1532928,
         "measured_bytes": None,
+        "difference_bytes": None,
     }
+    (group,) = view["groups"]
+    assert (group["path"], group["layers"]) == ("sequential", 3)
+    assert group["bytes_at_peak"] == sum(row["bytes_at_peak"] for row in view["layers"] if row["class_name"])
     total = view["total"]
     assert total["bytes_at_peak"] == PEAK == sum(layer["bytes_at_peak"] for layer in view["layers"])
     assert total["parameters"] == 160 + 770480256
