@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
+from tensorboard_plugin_memest.estimation.births import birth_events, existing_events
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.eager_step import EagerStep
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
-from tensorboard_plugin_memest.estimation.phases import birth_events, existing_events
 from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE

@@ -346,5 +346,6 @@ def _output(dtype: tf.DType, shape: tf.TensorShape) -> Output:
 
 
 def constant_value(node: Node) -> np.ndarray | None:
-    """The value of a Const node."""
-    return tf.make_ndarray(node.attributes["value"].tensor) if node.op == "Const" else None
+    """The value of a Const node; None for any other, and where it is only computed in the run."""
+    known = node.op == "Const" and "value" in node.attributes
+    return tf.make_ndarray(node.attributes["value"].tensor) if known else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
+from tensorboard_plugin_memest.estimation.folding import fold_constants
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
 from tensorboard_plugin_memest.estimation.phases import Further, Run, phases_of
@@ -30,6 +31,7 @@ def phases_of_graph(
     programs = []
     for one in training.passes:
         graph = optimized_graph(one.step, one.handles, device.kind, one.batch_size)
+        fold_constants(graph)
         if device.kind == CPU and device.onednn:
             keep_places(graph)
             merge_bias_gradients(graph)

@@ -87,8 +87,8 @@ class PoolOrder:
         return PoolOrder(len(self._lines), op_of, seconds_of)
 
     def run(self, steps: Steps) -> None:
-        # The calling thread hands every root to the pool.
-        self._outside.extend(steps.roots)
+        # They all follow from one node, the source, with which a thread of the pool begins.
+        self._schedule(0, steps.roots)
         now = 0.0
         idle = set(range(len(self._lines)))
         running: list[tuple[float, int, int]] = []  # (end, thread, node)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
+from tensorboard_plugin_memest.estimation.births import Birth, birth_events, existing_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.cost import seconds
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
-from tensorboard_plugin_memest.estimation.eager import EagerRun
-from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
+from tensorboard_plugin_memest.estimation.folding import is_folded
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
-from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
-from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
 
 # How often a run is played, each time with other readers of a tensor first where addresses decide about that, and with
@@ -40,14 +39,6 @@ MOST_BATCHES = 4
 
 # Later steps are not all alike: where an update copies a variable, its memory changes places from step to step.
 STEADY_STEPS = 3
-
-
-@dataclass(frozen=True)
-class Birth:
-    """A variable and what computing its first value does to memory."""
-
-    variable: Variable
-    run: EagerRun
 
 
 @dataclass(frozen=True)
@@ -157,7 +148,7 @@ def _outline(run: Run, device: Device, play: _Play) -> _Outline:
     memory = Memory(BfcAllocator(device.pool))
     store = VariableStore()
     peaks: dict[str, list[int]] = {}
-    for stretch in _stretches(run, play, store):
+    for stretch in _stretches(run, device, play, store):
         memory.rename(stretch.renamed)
         memory.occupy(stretch.beside)
         peak = memory.peak_of(stretch.events)
@@ -170,7 +161,7 @@ def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple
     """Plays a run up to the `step`-th stretch of `phase`, and that in full; also its peak if no kernel used scratch."""
     memory = Memory(BfcAllocator(device.pool))
     lean = Memory(BfcAllocator(device.pool))
-    for stretch in _stretches(run, play, VariableStore()):
+    for stretch in _stretches(run, device, play, VariableStore()):
         for one in (memory, lean):
             one.rename(stretch.renamed)
             one.occupy(stretch.beside)
@@ -183,13 +174,13 @@ def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple
     raise AssertionError(f"There is no such stretch of {phase}.")
 
 
-def _stretches(run: Run, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
+def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store))
     for variable in run.others:
         yield _Stretch("", existing_events(variable, store))
     if run.program is not None:
-        yield from _trained(run, run.program, play, store)
+        yield from _trained(run, device, run.program, play, store)
     for one in run.further:
         first = one.program.constant_events()
         for before in (first, []):
@@ -200,11 +191,13 @@ def _stretches(run: Run, play: _Play, store: VariableStore) -> Iterator[_Stretch
             yield _Stretch(one.phase, before + events, len(before) + begins)
 
 
-def _trained(run: Run, program: Program, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
+def _trained(run: Run, device: Device, program: Program, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
     def step() -> list[Event]:
         return Execution(program, play.order(), store, edges=play.edges).run()
 
-    first = [*shared_birth_events(run.slots, store), *program.constant_events()]
+    slots = shared_birth_events(run.slots, store, folds_here=device.kind == CPU)
+    folding = _folding_events(program) if device.kind == CPU else ()
+    first = [*slots, *folding, *program.constant_events()]
     together = len(set(store.buffers.values())) < len(store.buffers)
     before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
     events = step()
@@ -248,62 +241,15 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
     return likely, [play(InlineOrder, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(InlineOrder, 0)]
 
 
-def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
-    """Variables come to be: their first values are computed, one variable after another, and kept in `store`."""
-    events: list[Event] = []
-    for birth in births:
-        variable, run = birth.variable, birth.run
-        buffers = [Buffer(made.bytes) for made in run.made]
-        tags = [
-            Tag(
-                variable.layer,
-                f"{variable.name} initializer/{made.op}",
-                Category.TEMPORARIES,
-                "initializer temporary",
-                variable.weight,
-                made.shape,
-                made.dtype,
-            )
-            for made in run.made
-        ]
-        for number, is_made in run.steps:
-            tag = tags[number]
-            events.append(Event(ALLOCATE if is_made else FREE, buffers[number], tag.name, tag if is_made else None))
-        if run.result is None:
-            events += existing_events(variable, store)
-            continue
-        kept = buffers[run.result]
-        # The variable takes over the memory of its first value.
-        kept.references, kept.is_resident = 1, True
-        store.buffers[variable] = kept
-        events.append(Event(RELABEL, kept, f"{variable.name} initializer", variable_tag(variable)))
-    return events
-
-
-def shared_birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
-    """Variables of a function's first trace come to be: equal first values are computed once, for all of them.
-
-    What holds one together with others gets memory of its own when it is changed first.
-    """
-    events: list[Event] = []
-    known: dict[str, Buffer] = {}
-    for birth in births:
-        shared = known.get(birth.run.recipe) if birth.run.recipe else None
-        if shared is not None:
-            shared.references += 1
-            store.buffers[birth.variable] = shared
-            continue
-        events += birth_events([birth], store)
-        if birth.run.recipe:
-            known[birth.run.recipe] = store.buffers[birth.variable]
-    return events
-
-
-def existing_events(variable: Variable, store: VariableStore) -> list[Event]:
-    """A variable is there, nobody saw how."""
-    buffer = Buffer(variable.bytes, references=1, is_resident=True)
-    store.buffers[variable] = buffer
-    return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
+def _folding_events(program: Program) -> Iterator[Event]:
+    """What computing constants ahead, on the host, takes for a while: never more than two of them."""
+    for node, tags in zip(program.graph.nodes, program.tags, strict=True):
+        if is_folded(node):
+            first, second = (Buffer(node.outputs[0].bytes) for _ in range(2))
+            for buffer in (first, second):
+                yield Event(ALLOCATE, buffer, node.name, tags[0])
+            for buffer in (first, second):
+                yield Event(FREE, buffer, node.name)
 
 
 def _spans(run: Run, stretch: _Stretch) -> list[tuple[str, int, int]]:

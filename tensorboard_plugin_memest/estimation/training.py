@@ -16,6 +16,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated, accumulated
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
+from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.called import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
@@ -26,7 +27,6 @@ from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
-from tensorboard_plugin_memest.estimation.phases import Birth
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.subject import (
     Batch,

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
-from tensorboard_plugin_memest.estimation.device import Device
+from tensorboard_plugin_memest.estimation.births import Birth, birth_events, existing_events, shared_birth_events
+from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
-from tensorboard_plugin_memest.estimation.phases import Birth, birth_events, existing_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import INPUT, STEP, Variable, size_in_bytes
@@ -95,7 +95,7 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
     memory = Memory(BfcAllocator(device.pool))
     store = VariableStore()
     phases = {}
-    for stretch in _stretches(run, store):
+    for stretch in _stretches(run, device, store):
         played = memory.play(stretch.events)
         if not stretch.phase:
             continue
@@ -105,14 +105,15 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
     return phases, resident_bytes(list(dict.fromkeys(store.buffers.values())))
 
 
-def _stretches(run: CompiledRun, store: VariableStore) -> Iterator[_Stretch]:
+def _stretches(run: CompiledRun, device: Device, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store))
     others = [event for variable in run.others for event in existing_events(variable, store)]
     yield _Stretch("", others)
     if run.step is not None:
         yield _Stretch("", _tensors(run.step))
-        yield _step("first_step", run.step, store, shared_birth_events(run.slots, store))
+        slots = shared_birth_events(run.slots, store, folds_here=device.kind == CPU)
+        yield _step("first_step", run.step, store, slots)
         for _ in range(STEADY_STEPS):
             yield _step("step", run.step, store, [])
     for one in run.further:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
+from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
-from tensorboard_plugin_memest.estimation.phases import Birth, Run, phases_of
+from tensorboard_plugin_memest.estimation.phases import Run, phases_of
 from tensorboard_plugin_memest.estimation.replay import Memory
 from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tests.unit.estimation.graphs import graph, node, program, variable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
-from tensorboard_plugin_memest.estimation.phases import Birth
 from tensorboard_plugin_memest.estimation.trace import Owner, Owners
 from tensorboard_plugin_memest.estimation.variables import OPTIMIZER, Variable
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution

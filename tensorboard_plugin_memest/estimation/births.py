@@ -1,0 +1,132 @@
+"""How variables come to be, as events: one by one while a model is built, together in a function's first call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
+from tensorboard_plugin_memest.estimation.execution import VariableStore
+from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.memory.category import Category
+
+# Ops that only repeat a value, and up to how many bytes a tensor that is computed ahead may be larger than what it is
+# computed from. Source: `constant_folding.cc` in TensorFlow's Grappler (`kMaxConstantSize`).
+_CONSTANTS = {"Const", "Fill", "ZerosLike", "OnesLike"}
+_LARGEST_FOLDED = 100 * 1024
+
+
+@dataclass(frozen=True)
+class Birth:
+    """A variable and what computing its first value does to memory."""
+
+    variable: Variable
+    run: EagerRun
+
+
+def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
+    """Variables come to be: their first values are computed, one variable after another, and kept in `store`."""
+    events: list[Event] = []
+    for birth in births:
+        variable, run = birth.variable, birth.run
+        buffers = [Buffer(made.bytes) for made in run.made]
+        tags = [_tag(variable, made) for made in run.made]
+        for number, is_made in run.steps:
+            tag = tags[number]
+            events.append(Event(ALLOCATE if is_made else FREE, buffers[number], tag.name, tag if is_made else None))
+        if run.result is None:
+            events += existing_events(variable, store)
+            continue
+        kept = buffers[run.result]
+        # The variable takes over the memory of its first value.
+        kept.references, kept.is_resident = 1, True
+        store.buffers[variable] = kept
+        events.append(Event(RELABEL, kept, f"{variable.name} initializer", variable_tag(variable)))
+    return events
+
+
+def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, folds_here: bool) -> list[Event]:
+    """Variables of a function's first trace come to be: equal first values are computed once, for all of them.
+
+    What holds one together with others gets memory of its own when it is changed first. Grappler computes values that
+    nothing random is in before the function runs, on the host, and the function then has them as constants.
+
+    Args:
+        births: the variables.
+        store: keeps their memory.
+        folds_here: whether the host's memory is the device's.
+    """
+    births = list(births)
+    folded = list({birth.run.recipe: birth for birth in births if _is_folded(birth.run)}.values())
+    events: list[Event] = []
+    if folds_here:
+        for change in (_folding, _parsing):
+            events += [event for birth in folded for event in change(birth)]
+    known: dict[str, Buffer] = {}
+    for birth in births:
+        recipe = birth.run.recipe
+        shared = known.get(recipe) if recipe else None
+        if shared is not None:
+            shared.references += 1
+            store.buffers[birth.variable] = shared
+            continue
+        events += existing_events(birth.variable, store) if _is_folded(birth.run) else birth_events([birth], store)
+        if recipe:
+            known[recipe] = store.buffers[birth.variable]
+    return events
+
+
+def existing_events(variable: Variable, store: VariableStore) -> list[Event]:
+    """A variable is there, nobody saw how."""
+    buffer = Buffer(variable.bytes, references=1, is_resident=True)
+    store.buffers[variable] = buffer
+    return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
+
+
+def _is_folded(run: EagerRun) -> bool:
+    if not run.recipe or run.result is None:
+        return False
+    # What is large and larger than what it is computed from stays an op.
+    return all(made.bytes <= max(given.bytes, _LARGEST_FOLDED) for given, made in _computed(run))
+
+
+def _computed(run: EagerRun) -> Iterator[tuple[Made, Made]]:
+    """What is more than a value repeated, each with the largest tensor that it may be computed from."""
+    for number, made in enumerate(run.made):
+        if made.op not in _CONSTANTS and number:
+            yield max(run.made[:number], key=lambda given: given.bytes), made
+
+
+def _folding(birth: Birth) -> Iterator[Event]:
+    """What Grappler does on the host to compute a first value: each op reads a copy of what it is given."""
+    for given, made in _computed(birth.run):
+        original, copy, computed = Buffer(given.bytes), Buffer(given.bytes), Buffer(made.bytes)
+        given_tag, computed_tag = _tag(birth.variable, given), _tag(birth.variable, made)
+        yield Event(ALLOCATE, original, given_tag.name, given_tag)
+        yield Event(ALLOCATE, copy, given_tag.name, given_tag)
+        yield Event(FREE, original, given_tag.name)
+        yield Event(ALLOCATE, computed, computed_tag.name, computed_tag)
+        yield Event(FREE, copy, given_tag.name)
+        yield Event(FREE, computed, computed_tag.name)
+
+
+def _parsing(birth: Birth) -> Iterator[Event]:
+    """A constant is looked at once more before the function is made."""
+    tag = _tag(birth.variable, birth.run.made[-1])
+    buffer = Buffer(birth.variable.bytes)
+    yield Event(ALLOCATE, buffer, tag.name, tag)
+    yield Event(FREE, buffer, tag.name)
+
+
+def _tag(variable: Variable, made: Made) -> Tag:
+    return Tag(
+        variable.layer,
+        f"{variable.name} initializer/{made.op}",
+        Category.TEMPORARIES,
+        "initializer temporary",
+        variable.weight,
+        made.shape,
+        made.dtype,
+    )
