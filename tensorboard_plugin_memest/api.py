@@ -35,6 +35,7 @@ def log_model(
     logdir: str | os.PathLike[str] | None = None,
     limit: int | str | None = None,
     advice: bool = False,
+    what_if: bool = False,
     **as_for_estimate: Any,
 ) -> Estimate | None:
     """Estimates the training memory of `model` and writes it where TensorBoard's Memory tab finds it.
@@ -51,6 +52,8 @@ def log_model(
             device's own.
         advice: whether to find out, too, what to change so that it needs less (`Estimate.advice`), and write that; it
             takes as long as some ten to twenty estimates, and a limit has to be known.
+        what_if: whether to estimate it with other batch sizes, optimizers, precisions and modes, too
+            (`Estimate.what_if`), for the tab's panel of choices; it takes a minute, or less for small models.
         **as_for_estimate: as for `memest.estimate`.
 
     Returns:
@@ -72,6 +75,8 @@ def log_model(
             writer.write_estimate(made)
             if advice:
                 writer.write_advice(made.advice())
+            if what_if:
+                writer.write_what_if(made.what_if())
     except (UsageError, NoModelError):
         raise
     except Exception as error:

@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.memory.host import HostEstimate, HostLever, Stage
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile, Window
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
+from tensorboard_plugin_memest.memory.what_if import Choices, Outcome, WhatIf
 from tensorboard_plugin_memest.memory.whose import Whose
 
 KERNEL = (6019376, 128)
@@ -198,6 +199,34 @@ def sample_advice() -> Advice:
         batch_curve=((1, 18_492_341_248),),
         max_batch_size=0,
         notes=("XLA could not be tried.",),
+    )
+
+
+def sample_what_if() -> WhatIf:
+    """The sample's training with two batch sizes, two optimizers and two modes; one combination is left out."""
+
+    def outcome(batch_size: int, optimizer: str, mode: str, peak: int, high: int | None = None) -> Outcome:
+        return Outcome(
+            choices=Choices(batch_size, optimizer, "float32", mode),
+            peak_bytes=peak,
+            phases={"build": (9_245_760_001, (9_245_760_001,) * 2), "step": (peak, (peak, high or peak))},
+            categories={Category.WEIGHTS: 3_081_920_512, Category.ACTIVATIONS: peak - 3_081_920_512},
+        )
+
+    return WhatIf(
+        base=Choices(1, "Adam", "float32", "graph"),
+        batch_sizes=(1, 2),
+        optimizers=("Adam", "SGD"),
+        precisions=("float32",),
+        modes=("graph", "xla"),
+        outcomes=(
+            outcome(1, "Adam", "graph", 18_492_341_248),
+            outcome(2, "Adam", "graph", 18_592_341_249),
+            outcome(1, "SGD", "graph", 6_384_800_000, 9_300_000_000),
+            outcome(1, "Adam", "xla", 15_504_000_003),
+            outcome(2, "SGD", "graph", 6_484_800_001, 9_400_000_000),
+        ),
+        notes=("3 of 8 combinations were left out, after 60 seconds.",),
     )
 
 

@@ -1,5 +1,14 @@
 import { ApiError, type Api } from "../src/model/api";
-import type { Curve, Gpu, Headline, HostEstimate, ItemsAnswer, Overview, PeaksAnswer } from "../src/model/types";
+import type {
+  Curve,
+  Gpu,
+  Headline,
+  HostEstimate,
+  ItemsAnswer,
+  Overview,
+  PeaksAnswer,
+  WhatIf,
+} from "../src/model/types";
 
 /** All answers about one run, as the HTTP API gives them. */
 export interface Recording {
@@ -12,6 +21,8 @@ export interface Recording {
   peaks: PeaksAnswer;
   /** Left out where the data pipeline was not estimated. */
   host?: HostEstimate;
+  /** Left out where nothing else was estimated. */
+  whatIf?: WhatIf;
   profiles: Record<string, Curve>;
 }
 
@@ -42,6 +53,7 @@ export function recordedApi(recordings: readonly Recording[]): Api {
     profile: async (run, id) => known((await find(run)).profiles[id], `profile ${id}`),
     peaks: async (run) => (await find(run)).peaks,
     host: async (run) => ({ host: (await find(run)).host ?? null }),
+    whatIf: async (run) => ({ what_if: (await find(run)).whatIf ?? null }),
   };
 }
 

@@ -10,6 +10,7 @@ import keras
 
 from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
+from tensorboard_plugin_memest.advise.optimizers import OPTIMIZERS
 from tensorboard_plugin_memest.advise.remake import compiled_again, copied_optimizer, in_a_row, with_layer_replaced
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA
 from tensorboard_plugin_memest.memory.category import Category
@@ -101,40 +102,10 @@ def _worse(before: Estimate, after: Estimate) -> str:
 
 
 def _optimizers(blueprint: Blueprint) -> Iterator[Proposal]:
-    now = type(blueprint.optimizer).__name__
-    momentum = getattr(blueprint.optimizer, "momentum", 0)
-    choices = {
-        "sgd": (
-            "SGD",
-            lambda: keras.optimizers.SGD(0.01),
-            "keras.optimizers.SGD(learning_rate=0.01)",
-            "No memory per weight; the learning rate has to be tuned and training usually takes more epochs.",
-        ),
-        "sgd_momentum": (
-            "SGD with momentum",
-            lambda: keras.optimizers.SGD(0.01, momentum=0.9),
-            "keras.optimizers.SGD(learning_rate=0.01, momentum=0.9)",
-            "One copy of the weights; the learning rate has to be tuned.",
-        ),
-        "adafactor": (
-            "Adafactor",
-            lambda: keras.optimizers.Adafactor(0.001),
-            "keras.optimizers.Adafactor(learning_rate=0.001)",
-            "Keeps sums of rows and columns instead of a second moment for each weight; converges a bit differently.",
-        ),
-        "lion": (
-            "Lion",
-            lambda: keras.optimizers.Lion(0.0001),
-            "keras.optimizers.Lion(learning_rate=0.0001)",
-            "One copy of the weights; wants a learning rate three to ten times smaller than Adam's.",
-        ),
-    }
-    for name, (title, make, code, cost) in choices.items():
-        same = now == "SGD" and name == ("sgd_momentum" if momentum else "sgd")
-        if now != title and not same:
-            yield Proposal(
-                name, "optimizer", f"Optimizer {title}", Change(optimizer=make), cost, f"optimizer = {code}", 1
-            )
+    for choice in OPTIMIZERS:
+        if not choice.is_like(blueprint.optimizer):
+            title, code = f"Optimizer {choice.title}", f"optimizer = {choice.code}"
+            yield Proposal(choice.name, "optimizer", title, Change(optimizer=choice.make), choice.cost, code, 1)
 
 
 def _precision(blueprint: Blueprint) -> Iterator[Proposal]:

@@ -20,6 +20,7 @@ from tensorboard_plugin_memest.estimation.tf_functions import untouched_function
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 
 
 @plain_python
@@ -99,6 +100,18 @@ class _Origin:
             RuntimeError: the step function works for its own batch size only.
         """
         return self.estimate(positive_batch_size(batch_size), self.batch_size)
+
+    def what_if(self, estimate: Estimate, seconds: float | None) -> WhatIf:
+        """Refused: what a function makes its model and optimizer of cannot be chosen from outside.
+
+        Raises:
+            ValueError: always; the text says what can be asked instead.
+        """
+        raise UsageError(
+            f"what_if() makes a model again with other choices, and what the step function {self.step_function!r} "
+            "trains cannot be made again. Ask advice(limit), at_batch_size(n) or max_batch_size(limit), or "
+            "memest.estimate(model, ...) for a model that it trains, and that for what_if()."
+        )
 
     def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
         """Refused: what a function makes its model and optimizer of cannot be changed from outside.

@@ -32,6 +32,7 @@ from tensorboard_plugin_memest.estimation.xla.estimate import begin_compiling, p
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Subject
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 
 
 @plain_python
@@ -192,6 +193,19 @@ class Origin:
         if self._first is None or not self._first.trains:
             raise UsageError("advice() is about training, and this estimate is of prediction alone.")
         return advice_for(estimate, limit_bytes, self)
+
+    def what_if(self, estimate: Estimate, seconds: float | None) -> WhatIf:
+        """The training under other choices, as many combinations as can be begun in `seconds`."""
+        from tensorboard_plugin_memest.advise.what_if import what_if_of
+
+        if self._first is None or not self._first.trains:
+            raise UsageError("what_if() is about training, and this estimate is of prediction alone.")
+        return what_if_of(estimate, self, seconds)
+
+    @property
+    def fixed_batch_sizes(self) -> set[int]:
+        """The only batch sizes that the model takes; empty if it takes any."""
+        return set() if self._first is None else self._first.fixed_batch_sizes
 
     def varied(
         self,

@@ -30,6 +30,7 @@ class Kind(str, Enum):
     TOTALS = "totals"
     HOST = "host"
     ADVICE = "advice"
+    WHAT_IF = "what_if"
 
     def __str__(self) -> str:
         return self.value

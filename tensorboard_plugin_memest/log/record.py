@@ -14,6 +14,7 @@ from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ Record = (
     | Explanation
     | HostEstimate
     | Advice
+    | WhatIf
 )
 
 _DictRecord = (
@@ -51,6 +53,7 @@ _DictRecord = (
     | type[HostEstimate]
     | type[DeviceTotals]
     | type[Advice]
+    | type[WhatIf]
 )
 
 _DICT_RECORDS: dict[Kind, _DictRecord] = {
@@ -62,6 +65,7 @@ _DICT_RECORDS: dict[Kind, _DictRecord] = {
     Kind.TOTALS: DeviceTotals,
     Kind.HOST: HostEstimate,
     Kind.ADVICE: Advice,
+    Kind.WHAT_IF: WhatIf,
 }
 
 
@@ -83,6 +87,8 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
         return Kind.HOST, tag_for(Kind.HOST)
     if isinstance(record, Advice):
         return Kind.ADVICE, tag_for(Kind.ADVICE)
+    if isinstance(record, WhatIf):
+        return Kind.WHAT_IF, tag_for(Kind.WHAT_IF)
     if isinstance(record, MeasuredBeside):
         return Kind.BESIDE, tag_for(Kind.BESIDE, f"{record.what}/{record.peaks.device}")
     if isinstance(record, DeviceTotals):
@@ -90,7 +96,7 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
     if isinstance(record, Explanation):
         return Kind.CRASH, tag_for(Kind.CRASH)
     raise TypeError(
-        "memest records an Estimate, HostEstimate, Advice, MeasuredPeaks, MeasuredProfile, MeasuredBeside, "
+        "memest records an Estimate, HostEstimate, Advice, WhatIf, MeasuredPeaks, MeasuredProfile, MeasuredBeside, "
         f"Explanation or Notes, not {record!r}."
     )
 

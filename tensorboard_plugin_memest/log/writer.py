@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 
 
 class RunWriter:
@@ -51,6 +52,10 @@ class RunWriter:
     def write_advice(self, advice: Advice) -> None:
         """Records what to change so that the training needs less."""
         self._write(advice)
+
+    def write_what_if(self, what_if: WhatIf) -> None:
+        """Records what the training needs under other choices."""
+        self._write(what_if)
 
     def write_peaks(self, peaks: MeasuredPeaks) -> None:
         """Records the measured peaks of one device, all of the run so far."""

@@ -20,10 +20,14 @@ from tensorboard_plugin_memest.memory.limits import Limit, resolve_limit, risks
 from tensorboard_plugin_memest.memory.text import as_text
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 from tensorboard_plugin_memest.memory.whose import Whose, owners_from_list, owners_to_list
 
 # The phases of a run, in the order in which it passes them.
 PHASES = ("build", "first_step", "step", "evaluate", "predict", "checkpoint")
+
+# How long other choices are tried where nothing else is said.
+WHAT_IF_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,9 @@ class Origin(Protocol):
     def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
         """What to change so that the training, whose estimate is given, fits into a limit."""
 
+    def what_if(self, estimate: Estimate, seconds: float | None) -> WhatIf:
+        """The training, whose estimate is given, under other choices."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -372,6 +379,23 @@ class Estimate:
         """
         limit_bytes = self._resolved(limit, "advice").bytes
         return self._known_origin("advice").advice(self, limit_bytes)
+
+    def what_if(self, seconds: float | None = WHAT_IF_SECONDS) -> WhatIf:
+        """The same training with other batch sizes, optimizers, precisions and modes, and combinations of them.
+
+        Each is estimated, those with fewest changes first.
+
+        Args:
+            seconds: time after which no further combination is begun; None for all of them, which may take as long as
+                a hundred estimates.
+
+        Returns:
+            A WhatIf; call it: `what_if(optimizer="SGD", batch_size=64).peak_bytes`.
+
+        Raises:
+            ValueError: the estimate does not know what it was made of (it was read from JSON), or nothing is trained.
+        """
+        return self._known_origin("what_if").what_if(self, seconds)
 
     def _known_origin(self, asked: str) -> Origin:
         if self.origin is None:

@@ -61,6 +61,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/aligned": json_app(self.aligned_route),
             "/peaks": json_app(self.peaks_route),
             "/host": json_app(self.host_route),
+            "/what_if": json_app(self.what_if_route),
             f"/{static.ENTRY}": files,
             "/*": files,
         }
@@ -223,6 +224,13 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def host_impl(self, ctx: RequestContext, experiment: str, run: str) -> views.Plain:
         """The data pipeline's memory on the host."""
         return views.host_view(self._reader.run(ctx, experiment, run, {Kind.HOST}).host)
+
+    def what_if_route(self, request: wrappers.Request) -> Any:
+        return self.what_if_impl(*_who(request), required(request, "run"))
+
+    def what_if_impl(self, ctx: RequestContext, experiment: str, run: str) -> views.Plain:
+        """The training under other choices."""
+        return views.what_if_view(self._reader.run(ctx, experiment, run, {Kind.WHAT_IF}).what_if)
 
     def static_route(self, request: wrappers.Request) -> wrappers.Response:
         name = request.path.partition(f"/plugin/{PLUGIN_NAME}/")[2]

@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 from tensorboard_plugin_memest.plugin.cache import Cache
 
 # Compressed bytes of the records kept decoded; as Python objects they measured 8 times (a profile) to 20 times
@@ -60,6 +61,7 @@ class RunRecords:
         crash: why the run ended; None if it did not, or went on afterwards.
         host: the estimate of the data pipeline; None without one.
         advice: what to change; None without one.
+        what_if: the training under other choices; None without that.
         problems: a sentence for each record that could not be read.
     """
 
@@ -73,6 +75,7 @@ class RunRecords:
     crash: Explanation | None = None
     host: HostEstimate | None = None
     advice: Advice | None = None
+    what_if: WhatIf | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -232,5 +235,7 @@ def _add(run: RunRecords, record: Record | str) -> None:
         run.host = record
     elif isinstance(record, Advice):
         run.advice = record
+    elif isinstance(record, WhatIf):
+        run.what_if = record
     else:
         run.problems.append(record)

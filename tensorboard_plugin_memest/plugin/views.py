@@ -20,6 +20,7 @@ from tensorboard_plugin_memest.memory.leak import LEAST_ON_HOST, find_leak
 from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin.layer_tree import groups
 from tensorboard_plugin_memest.plugin.reader import RunRecords
@@ -286,6 +287,17 @@ def host_view(estimate: HostEstimate | None) -> Plain:
             "assumptions": list(estimate.assumptions),
         }
     }
+
+
+def what_if_view(what_if: WhatIf | None) -> Plain:
+    """The training under other choices."""
+    if what_if is None:
+        return {"what_if": None}
+    base = what_if()
+    outcomes = [
+        {**outcome.to_dict(), "saving_bytes": base.peak_bytes - outcome.peak_bytes} for outcome in what_if.outcomes
+    ]
+    return {"what_if": {**what_if.to_dict(), "outcomes": outcomes}}
 
 
 def _phase(phase: Phase) -> Plain:

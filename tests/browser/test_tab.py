@@ -18,13 +18,14 @@ from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.layer_comparison import compare_profile
+from tensorboard_plugin_memest.memory.limits import find_device
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
 from tests.browser.conftest import OpenTab
 from tests.browser.tab import PATIENCE, Tab, squeezed
 from tests.conftest import Demo, StartTensorBoard
 from tests.integration.http import ask, wait_for
-from tests.samples import sample_estimate
+from tests.samples import sample_estimate, sample_what_if
 
 NAMES = [run.name for run in RUNS]
 TRAINED = ["small", "fixed"]
@@ -382,6 +383,51 @@ def test_a_limit_that_is_none_is_explained(server: str, open_tab: OpenTab, recor
     # The browser itself reports the server's refusal.
     assert len(tab.troubles) == 1
     assert "400" in tab.troubles.pop()
+
+
+def test_what_if(start_tensorboard: StartTensorBoard, open_tab: OpenTab, tmp_path: Path) -> None:
+    what_if = sample_what_if()
+    with RunWriter(tmp_path / "one") as writer:
+        writer.write_estimate(sample_estimate())
+        writer.write_what_if(what_if)
+    tab = open_tab(start_tensorboard(tmp_path), limit=LIMIT)
+    tab.expect_run("one")
+    tab.expect_bytes(tab.get("what-if-before"), what_if().peak_bytes)
+    tab.expect_bytes(tab.get("what-if-after"), what_if().peak_bytes)
+    expect(tab.get("what-if-outcome")).to_have_attribute("data-outcome", "does not fit")
+    asked = len(tab.asked)
+
+    tab.get("what-if-optimizer").select_option("SGD")
+    slider = tab.get("what-if-batch")
+    slider.focus()
+    slider.press("ArrowRight")
+    chosen = what_if(optimizer="SGD", batch_size=2)
+    tab.expect_bytes(tab.get("what-if-after"), chosen.peak_bytes)
+    tab.expect_bytes(tab.get("what-if-saving"), what_if().peak_bytes - chosen.peak_bytes)
+    expect(tab.get("what-if-batch-value")).to_have_text("2")
+    limit = parse_bytes(LIMIT)
+    expect(tab.get("what-if-outcome")).to_have_attribute("data-outcome", chosen.fits(limit).outcome)
+    tab.expect_bytes(tab.get("what-if-margin"), abs(chosen.fits(limit).margin_bytes))
+    for category, size in chosen.categories.items():
+        segment = tab.get("what-if-after-bar").locator(f'[data-category="{category}"]')
+        expect(segment).to_have_attribute("data-bytes", str(size))
+
+    gpu = find_device("A100 40GB")
+    tab.get("what-if-gpu").select_option(gpu.name)
+    expect(tab.get("what-if-outcome")).to_have_attribute("data-outcome", "fits")
+    tab.expect_bytes(tab.get("what-if-margin"), chosen.fits(gpu.usable_bytes).margin_bytes)
+    assert len(tab.asked) == asked, "all of it was there already"
+
+    # A link leads to the same view.
+    assert "p.memest.optimizer=SGD" in tab.page.url
+    tab.page.reload()
+    tab.expect_run("one")
+    tab.expect_bytes(tab.get("what-if-after"), chosen.peak_bytes)
+
+    tab.get("what-if-mode").select_option("xla")
+    expect(tab.get("what-if-after")).to_have_text("not estimated")
+    tab.get("what-if-reset").click()
+    tab.expect_bytes(tab.get("what-if-after"), what_if().peak_bytes)
 
 
 def test_a_run_that_is_not_there_is_explained(server: str, open_tab: OpenTab) -> None:

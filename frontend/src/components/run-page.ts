@@ -16,6 +16,7 @@ import "./peaks-card";
 import "./phase-bars";
 import "./step-card";
 import "./verdict-card";
+import "./what-if-card";
 
 /** What a card gets to see. */
 interface Seen {
@@ -101,6 +102,22 @@ const SLOTS: readonly Slot[] = [
         .items=${shown.items}
         .unit=${shown.place.unit}
       ></memest-items-card>`,
+  },
+  {
+    width: "whole",
+    draw: ({ overview, shown }) => {
+      const whatIf = valueOf(shown.whatIf)?.what_if;
+      return whatIf
+        ? html`<memest-what-if-card
+            .whatIf=${whatIf}
+            .chosen=${shown.place}
+            .gpus=${valueOf(shown.gpus) ?? []}
+            .gpu=${shown.place.gpu}
+            .limit=${overview.verdict?.limit_bytes ?? null}
+            .unit=${shown.place.unit}
+          ></memest-what-if-card>`
+        : null;
+    },
   },
   {
     width: "whole",

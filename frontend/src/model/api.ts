@@ -1,4 +1,4 @@
-import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer } from "./types";
+import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer, WhatIfAnswer } from "./types";
 
 /** The server answered with an error in words, or did not answer as the contract says. */
 export class ApiError extends Error {
@@ -21,6 +21,7 @@ export interface Api {
   profile: (run: string, id: string) => Promise<Curve>;
   peaks: (run: string) => Promise<PeaksAnswer>;
   host: (run: string) => Promise<HostAnswer>;
+  whatIf: (run: string) => Promise<WhatIfAnswer>;
 }
 
 /**
@@ -58,5 +59,6 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
     profile: (run, id) => get("profile", { run, id }),
     peaks: (run) => get("peaks", { run }),
     host: (run) => get("host", { run }),
+    whatIf: (run) => get("what_if", { run }),
   };
 }

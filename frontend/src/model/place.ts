@@ -32,6 +32,12 @@ export interface Place {
   tree: string;
   unfold: string;
   folds: string;
+  /** What is chosen in the what-if panel: a batch size, an optimizer, a precision, a mode and a device's name. */
+  batch: string;
+  optimizer: string;
+  precision: string;
+  mode: string;
+  gpu: string;
 }
 
 export const START: Place = {
@@ -51,6 +57,11 @@ export const START: Place = {
   tree: "",
   unfold: "",
   folds: "",
+  batch: "",
+  optimizer: "",
+  precision: "",
+  mode: "",
+  gpu: "",
 };
 
 /** Several names as one text. */

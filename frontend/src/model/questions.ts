@@ -1,7 +1,7 @@
 import { ApiError, type Api } from "./api";
 import { valueOf, type Load } from "./load";
 import { parted, type Place } from "./place";
-import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer } from "./types";
+import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer, WhatIfAnswer } from "./types";
 
 /** An overview, and why the server did not take the limit that was typed. */
 export type Judged = Overview & { refusedLimit: string | null };
@@ -18,6 +18,7 @@ export interface Answers {
   profile: Curve;
   items: ItemsAnswer;
   host: HostAnswer;
+  whatIf: WhatIfAnswer;
 }
 
 export type Slot = keyof Answers;
@@ -98,6 +99,11 @@ export const QUESTIONS: { readonly [S in Slot]: (state: State) => Wanted<Answers
   host: (state) => {
     const overview = valueOf(state.overview);
     return overview ? { about: [overview.name], ask: (api) => api.host(overview.name) } : null;
+  },
+
+  whatIf: (state) => {
+    const overview = valueOf(state.overview);
+    return overview?.estimate ? { about: [overview.name], ask: (api) => api.whatIf(overview.name) } : null;
   },
 };
 

@@ -45,6 +45,39 @@ export interface Advice {
   notes: string[];
 }
 
+/** One choice of each kind. */
+export interface Choices {
+  batch_size: number;
+  optimizer: string;
+  precision: string;
+  mode: string;
+}
+
+/** What the training was estimated to need with some choices; phases have peak, lowest and highest peak. */
+export interface ChoiceOutcome extends Choices {
+  peak_bytes: Bytes;
+  /** How much lower that is than as it is; negative if it is higher. */
+  saving_bytes: Bytes;
+  phases: Record<string, [Bytes, Bytes, Bytes]>;
+  categories: BytesPerCategory;
+}
+
+export interface WhatIf {
+  base: Choices;
+  batch_sizes: number[];
+  optimizers: string[];
+  precisions: string[];
+  modes: string[];
+  /** Not every combination need be there. */
+  outcomes: ChoiceOutcome[];
+  notes: string[];
+}
+
+/** `what_if`: null for a run that was not estimated under other choices. */
+export interface WhatIfAnswer {
+  what_if: WhatIf | null;
+}
+
 /** One stage of a data pipeline. */
 export interface HostStage {
   name: string;

@@ -1,6 +1,7 @@
 import type { Api } from "../model/api";
 import type {
   Advice,
+  ChoiceOutcome,
   Crash,
   DevicePeaks,
   Estimate,
@@ -10,6 +11,7 @@ import type {
   Lever,
   Measured,
   Overview,
+  WhatIf,
 } from "../model/types";
 
 /** Small answers for tests: what a test is not about has these values. */
@@ -247,6 +249,36 @@ export function advice(change: Partial<Advice> = {}): Advice {
   };
 }
 
+/** A batch size, an optimizer and a mode to choose; one combination is left out. */
+export function whatIf(change: Partial<WhatIf> = {}): WhatIf {
+  const outcome = (batch_size: number, optimizer: string, mode: string, peak: number, high = peak): ChoiceOutcome => ({
+    batch_size,
+    optimizer,
+    precision: "float32",
+    mode,
+    peak_bytes: peak,
+    saving_bytes: 1000 - peak,
+    phases: { build: [300, 300, 300], step: [peak, peak, high] },
+    categories: { weights: 200, activations: peak - 200 },
+  });
+  return {
+    base: { batch_size: 2, optimizer: "Adam", precision: "float32", mode: "graph" },
+    batch_sizes: [1, 2, 4],
+    optimizers: ["Adam", "SGD"],
+    precisions: ["float32"],
+    modes: ["graph", "xla"],
+    outcomes: [
+      outcome(2, "Adam", "graph", 1000),
+      outcome(1, "Adam", "graph", 700),
+      outcome(4, "Adam", "graph", 1600),
+      outcome(2, "SGD", "graph", 500, 800),
+      outcome(2, "Adam", "xla", 900),
+    ],
+    notes: ["7 of 12 combinations were left out, after 1 seconds."],
+    ...change,
+  };
+}
+
 const nothing = { unit: "op" as const, ticks: [], live_bytes: [], op_index: [], ops: [], spans: [] };
 
 /** An Api of two runs, `a` and `b`. */
@@ -260,6 +292,7 @@ export function api(change: Partial<Api> = {}): Api {
     profile: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
     peaks: () => Promise.resolve({ devices: [] }),
     host: () => Promise.resolve({ host: null }),
+    whatIf: () => Promise.resolve({ what_if: null }),
     ...change,
   };
 }

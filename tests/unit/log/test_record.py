@@ -14,7 +14,15 @@ from tensorboard_plugin_memest.log.record import Notes, decode, encode, kind_and
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, NewerFormatError
-from tests.samples import sample_advice, sample_estimate, sample_host, sample_peaks, sample_profile, step_items
+from tests.samples import (
+    sample_advice,
+    sample_estimate,
+    sample_host,
+    sample_peaks,
+    sample_profile,
+    sample_what_if,
+    step_items,
+)
 from tests.strategies import estimates, measured_peaks, measured_profiles, names
 
 notes = st.builds(Notes, st.lists(names).map(tuple))
@@ -32,6 +40,10 @@ def test_round_trip(record):
 
 def test_advice_comes_back_equal():
     assert decode(Kind.ADVICE, encode(sample_advice())) == sample_advice()
+
+
+def test_other_choices_come_back_equal():
+    assert decode(Kind.WHAT_IF, encode(sample_what_if())) == sample_what_if()
 
 
 def test_a_host_estimate_comes_back_equal():

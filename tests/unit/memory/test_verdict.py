@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tensorboard_plugin_memest.memory.units import GIB
 from tensorboard_plugin_memest.memory.verdict import judge
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "verdicts.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+def test_the_vectors_the_frontend_is_held_to_as_well(vector):
+    verdict = judge(
+        {name: (peak, (low, high)) for name, (peak, low, high) in vector["phases"].items()}, vector["limit"]
+    )
+    assert (verdict.outcome, verdict.margin_bytes) == (vector["outcome"], vector["margin"])
+    assert verdict.tightest[0] == vector["phase"]
 
 
 def one(peak: int, highest: int, limit: int):

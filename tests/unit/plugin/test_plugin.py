@@ -21,9 +21,10 @@ from tests.samples import (
     sample_host,
     sample_peaks,
     sample_profile,
+    sample_what_if,
 )
 
-ROUTES = ["runs", "overview", "items", "timeline", "profile", "moment", "aligned", "peaks", "host"]
+ROUTES = ["runs", "overview", "items", "timeline", "profile", "moment", "aligned", "peaks", "host", "what_if"]
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def ask(tmp_path, open_logdir):
         writer.write_peaks(sample_peaks())
         writer.write_profile(sample_profile(events=5000))
         writer.write_host(sample_host())
+        writer.write_what_if(sample_what_if())
     with RunWriter(tmp_path / "measured") as writer:
         writer.write_peaks(sample_peaks())
     write_raw(tmp_path / "broken" / "memest", "estimate", content("estimate"), string_tensor(b"junk"))
@@ -50,6 +52,33 @@ def ask(tmp_path, open_logdir):
 
     get.provider = provider
     return get
+
+
+def test_what_if(ask):
+    status, answer = ask("what_if?run=full")
+    sample = sample_what_if()
+    assert status == 200
+    found = answer["what_if"]
+    assert found["base"] == {"batch_size": 1, "optimizer": "Adam", "precision": "float32", "mode": "graph"}
+    assert [found[name] for name in ("batch_sizes", "optimizers", "precisions", "modes")] == [
+        [1, 2],
+        ["Adam", "SGD"],
+        ["float32"],
+        ["graph", "xla"],
+    ]
+    assert len(found["outcomes"]) == len(sample.outcomes)
+    assert found["outcomes"][2] == {
+        "batch_size": 1,
+        "optimizer": "SGD",
+        "precision": "float32",
+        "mode": "graph",
+        "peak_bytes": 6_384_800_000,
+        "saving_bytes": 18_492_341_248 - 6_384_800_000,
+        "phases": {"build": [9_245_760_001] * 3, "step": [6_384_800_000, 6_384_800_000, 9_300_000_000]},
+        "categories": {"weights": 3_081_920_512, "activations": 3_302_879_488},
+    }
+    assert found["notes"] == list(sample.notes)
+    assert ask("what_if?run=measured") == (200, {"what_if": None})
 
 
 def test_host(ask):
