@@ -11,3 +11,8 @@ export function choose(element: Element, change: Partial<Place>): void {
 export function onChoose(element: Element, take: (change: Partial<Place>) => void): void {
   element.addEventListener(CHOSEN, (event) => take((event as CustomEvent<Partial<Place>>).detail));
 }
+
+/** Leads a person to a card of the page, by its id in run-page.ts. */
+export function showCard(element: Element, card: string): void {
+  choose(element, { card });
+}

@@ -3,9 +3,11 @@ import { customElement, property } from "lit/decorators.js";
 import { formatFraction, formatShape, type Unit } from "../format/bytes";
 import type { Dominant, DominantPart } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { base, card, tables } from "../style/shared";
+import { base, card, fields, tables } from "../style/shared";
 import { bars } from "./bar";
+import { choose, showCard } from "./choose";
 import { bytes, titleOf } from "./figure";
+import "./term";
 
 /** The few things that hold most of the peak, each with everything that exists because of it. */
 @customElement("memest-dominant-items")
@@ -16,36 +18,54 @@ export class DominantItems extends LitElement {
   override render(): TemplateResult {
     return html`
       <header>
-        <h2>Dominant items</h2>
+        <h2><memest-term word="dominant">Dominant items</memest-term></h2>
         <span class="soft">what holds most of the peak</span>
       </header>
-      <ol>
-        ${this.dominant.map((entry) => this.#entry(entry))}
-      </ol>
+      ${
+        this.dominant.length
+          ? html`<ol>
+              ${this.dominant.map((entry, n) => this.#entry(entry, n === 0))}
+            </ol>`
+          : html`<p class="soft">Nothing stands out: no variable and no layer holds much of the peak alone.</p>`
+      }
     `;
   }
 
-  #entry(entry: Dominant): TemplateResult {
-    return html`<li data-testid="dominant" data-name=${entry.name}>
-      <p data-testid="dominant-sentence">${entry.sentence}</p>
-      <div class="bar" role="presentation">${this.#shares(entry.parts)}</div>
-      <table>
-        <caption>
-          <code>${entry.name}</code>
-          <span class="soft">${entry.shape ? formatShape(entry.shape) : "tensors of this layer"}</span>
-        </caption>
-        <tbody>
-          ${entry.parts.map((part) => this.#part(part))}
-        </tbody>
-        <tfoot>
-          <tr data-testid="dominant-total">
-            <th scope="row">together</th>
-            <td class="number">${bytes(entry.bytes, this.unit)}</td>
-            <td class="number">${formatFraction(entry.share)}</td>
-          </tr>
-        </tfoot>
-      </table>
+  /** Folded to one line but for the first. */
+  #entry(entry: Dominant, first: boolean): TemplateResult {
+    const shape = entry.shape ? formatShape(entry.shape) : "tensors of this layer";
+    return html`<li>
+      <details ?open=${first} data-testid="dominant" data-name=${entry.name}>
+        <summary>
+          <span class="flag" title="one of the few that decide" aria-hidden="true">⚑</span>
+          <span class="what"><code>${entry.name}</code> <span class="soft">${shape}</span></span>
+          <span class="bar" role="presentation">${this.#shares(entry.parts)}</span>
+          <b class="number">${bytes(entry.bytes, this.unit)}</b>
+          <span class="number share">${formatFraction(entry.share)}</span>
+        </summary>
+        <p data-testid="dominant-sentence">${entry.sentence}</p>
+        <table>
+          <tbody>
+            ${entry.parts.map((part) => this.#part(part))}
+          </tbody>
+          <tfoot>
+            <tr data-testid="dominant-total">
+              <th scope="row">together</th>
+              <td class="number">${bytes(entry.bytes, this.unit)}</td>
+              <td class="number">${formatFraction(entry.share)}</td>
+            </tr>
+          </tfoot>
+        </table>
+        <button type="button" class="link" data-testid="dominant-layer" @click=${() => this.#showLayer(entry.layer)}>
+          Show <code>${entry.layer}</code> among the layers
+        </button>
+      </details>
     </li>`;
+  }
+
+  #showLayer(layer: string): void {
+    choose(this, { layer });
+    showCard(this, "layers");
   }
 
   /** Shares of the whole peak, so that what is missing to the full width is everything else. */
@@ -79,32 +99,61 @@ export class DominantItems extends LitElement {
     card,
     tables,
     bars,
+    fields,
     css`
       ol {
         list-style: none;
         margin: 0;
         padding: 0;
+      }
+      li + li {
+        border-top: 1px solid var(--line);
+      }
+      summary {
         display: grid;
-        gap: 20px;
+        grid-template-columns: 14px minmax(0, 1fr) minmax(70px, 28%) max-content 52px;
+        align-items: center;
+        gap: 10px;
+        padding: 7px 4px;
+        cursor: pointer;
+        list-style: none;
+      }
+      summary::-webkit-details-marker {
+        display: none;
+      }
+      summary:hover {
+        background: var(--hover);
+      }
+      .what {
+        overflow-wrap: anywhere;
+      }
+      .what .soft {
+        font-size: 12px;
+      }
+      .flag {
+        color: var(--bad);
+      }
+      .share {
+        text-align: right;
+      }
+      details > :not(summary) {
+        margin-left: 24px;
+      }
+      details[open] {
+        padding-bottom: 12px;
       }
       p {
-        margin: 0 0 8px;
-        font-size: 13.5px;
+        margin: 2px 0 6px;
+        color: var(--soft);
         overflow-wrap: anywhere;
         text-wrap: pretty;
       }
       table {
-        margin-top: 6px;
-      }
-      caption {
-        position: absolute;
-        width: 1px;
-        height: 1px;
-        overflow: hidden;
-        clip-path: inset(50%);
+        width: calc(100% - 24px);
+        margin-bottom: 8px;
       }
       td.number:nth-child(3) {
-        width: 72px;
+        width: 62px;
       }
     `,
   ];

@@ -13,6 +13,7 @@ import { counted, phaseLabel } from "../views/words";
 import { choose } from "./choose";
 import "./layer-table";
 import "./menu";
+import "./term";
 
 /** Every layer with its bytes at the peak, nested ones as a tree; what is on show of it is chosen here. */
 @customElement("memest-layers-card")
@@ -53,7 +54,7 @@ export class LayersCard extends LitElement {
     const filtered = isFiltering(filterOf(place));
     return html`
       <header>
-        <h2>Layers</h2>
+        <h2><memest-term word="layers">Layers</memest-term></h2>
         <span class="soft" role="status"
           >${counted(layers, "layer")}, bytes at the peak of the
           ${phaseLabel(estimate.peak_phase).toLowerCase()}${

@@ -9,6 +9,7 @@ import { phaseRows, type PhaseRow } from "../views/phases";
 import { shortened } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
 import { plainBytes, titleOf } from "./figure";
+import "./term";
 
 /** Each phase as a bar of its categories on one byte axis, against the limit and what was measured. */
 @customElement("memest-phase-bars")
@@ -43,7 +44,7 @@ export class PhaseBars extends LitElement {
     const { measured, range } = row;
     return html`
       <div class="label" data-testid="phase" data-phase=${row.name}>
-        <span class="name">${row.label}</span>
+        <span class="name"><memest-term word=${row.name}>${row.label}</memest-term></span>
         ${
           row.peak === null
             ? nothing
@@ -126,9 +127,12 @@ export class PhaseBars extends LitElement {
     return html`<ul class="key">
       ${present.map(
         (category) =>
-          html`<li><span class="swatch" style="background:${categoryFill(category)}"></span>${LABELS[category]}</li>`,
+          html`<li>
+            <span class="swatch" style="background:${categoryFill(category)}"></span
+            ><memest-term word=${category}>${LABELS[category]}</memest-term>
+          </li>`,
       )}
-      ${rows.some((row) => row.range) ? html`<li><span class="swatch-range"></span>possible range</li>` : nothing}
+      ${rows.some((row) => row.range) ? html`<li><span class="swatch-range"></span><memest-term word="range">possible range</memest-term></li>` : nothing}
       ${
         rows.some((row) => row.measured)
           ? html`<li>

@@ -6,6 +6,7 @@ import { phaseOf, profileOf, type State } from "../model/questions";
 import type { Estimate, Overview } from "../model/types";
 import { base } from "../style/shared";
 import "./advice-card";
+import { onChoose, showCard } from "./choose";
 import "./crash-card";
 import "./dominant-items";
 import "./host-card";
@@ -26,25 +27,41 @@ interface Seen {
   theme: Theme;
 }
 
-/** A place on the page: how wide it is where there is room, and what stands in it; null where a run has nothing for it. */
+/** A place on the page. */
 interface Slot {
+  /** What links lead to it by. */
+  id: string;
+  /** What stands for it in the contents; empty for what needs no link. */
+  title: string;
+  /** How wide it is where there is room. */
   width: "whole" | "half" | "third" | "rest";
+  /** What stands in it; null where a run has nothing for it. */
   draw: (seen: Seen) => TemplateResult | null;
 }
 
 /** The page from top to bottom. */
 const SLOTS: readonly Slot[] = [
   {
+    id: "verdict",
+    title: "",
     width: "whole",
     draw: ({ overview, shown }) =>
-      html`<memest-verdict-card .overview=${overview} .unit=${shown.place.unit}></memest-verdict-card>`,
+      html`<memest-verdict-card
+        .overview=${overview}
+        .limit=${shown.place.limit}
+        .unit=${shown.place.unit}
+      ></memest-verdict-card>`,
   },
   {
+    id: "problems",
+    title: "",
     width: "whole",
     draw: ({ overview }) =>
       overview.problems.length ? html`<memest-problems .problems=${overview.problems}></memest-problems>` : null,
   },
   {
+    id: "crash",
+    title: "Out of memory",
     width: "whole",
     draw: ({ overview, shown }) =>
       overview.crash
@@ -52,17 +69,23 @@ const SLOTS: readonly Slot[] = [
         : null,
   },
   {
+    id: "phases",
+    title: "Phases",
     width: "half",
     draw: ({ overview, shown }) =>
       html`<memest-phase-bars .overview=${overview} .unit=${shown.place.unit}></memest-phase-bars>`,
   },
   {
+    id: "dominant",
+    title: "Dominant items",
     width: "half",
     draw: ({ estimate, shown }) =>
       estimate &&
       html`<memest-dominant-items .dominant=${estimate.dominant} .unit=${shown.place.unit}></memest-dominant-items>`,
   },
   {
+    id: "step",
+    title: "One step",
     width: "rest",
     draw: ({ overview, shown, theme }) =>
       html`<memest-step-card
@@ -76,6 +99,8 @@ const SLOTS: readonly Slot[] = [
       ></memest-step-card>`,
   },
   {
+    id: "peaks",
+    title: "Measured peaks",
     width: "third",
     draw: ({ overview, shown, theme }) =>
       html`<memest-peaks-card
@@ -86,12 +111,16 @@ const SLOTS: readonly Slot[] = [
       ></memest-peaks-card>`,
   },
   {
+    id: "layers",
+    title: "Layers",
     width: "whole",
     draw: ({ estimate, overview, shown }) =>
       estimate &&
       html`<memest-layers-card .estimate=${estimate} .place=${shown.place} .run=${overview.name}></memest-layers-card>`,
   },
   {
+    id: "items",
+    title: "Alive at the peak",
     width: "whole",
     draw: ({ estimate, shown }) =>
       estimate &&
@@ -104,6 +133,8 @@ const SLOTS: readonly Slot[] = [
       ></memest-items-card>`,
   },
   {
+    id: "advice",
+    title: "What to change",
     width: "whole",
     draw: ({ overview, shown }) => {
       const whatIf = valueOf(shown.whatIf)?.what_if;
@@ -126,6 +157,8 @@ const SLOTS: readonly Slot[] = [
       html`<memest-advice-card .advice=${overview.advice} .unit=${shown.place.unit}></memest-advice-card>`,
   },
   {
+    id: "host",
+    title: "Data pipeline",
     width: "whole",
     draw: ({ shown }) => {
       const host = valueOf(shown.host)?.host;
@@ -133,10 +166,23 @@ const SLOTS: readonly Slot[] = [
     },
   },
   {
+    id: "notes",
+    title: "Assumptions and notes",
     width: "whole",
     draw: ({ overview }) => html`<memest-notes-card .overview=${overview}></memest-notes-card>`,
   },
 ];
+
+/** What shows that a person has gone on from where a link led. */
+const MOVES = ["wheel", "pointerdown", "keydown", "touchstart"] as const;
+
+/** How many of them come before the contents: what is to be seen first. */
+const ABOVE_CONTENTS = 3;
+
+/** A slot of its own also while it is empty: cards keep their state when others come and go. */
+function placed({ id, width, card }: Slot & { card: TemplateResult | null }): TemplateResult {
+  return html`<div id=${id} class=${width} ?hidden=${card === null}>${card ?? nothing}</div>`;
+}
 
 /** Everything about the run on show, card by card. A card that lets a person choose something says so with `choose`. */
 @customElement("memest-run-page")
@@ -145,17 +191,62 @@ export class RunPage extends LitElement {
   @property({ attribute: false }) shown!: State;
   @property() theme: Theme = "light";
 
-  override render(): TemplateResult[] | typeof nothing {
+  /** The card to keep in view while the cards above it still grow; empty once a person moves on. */
+  #target = "";
+  readonly #grown = new ResizeObserver(() => this.#scroll());
+  readonly #moveOn = (): void => void (this.#target = "");
+
+  constructor() {
+    super();
+    onChoose(this, ({ card }) => {
+      if (card) {
+        this.#target = card;
+        this.#scroll();
+      }
+    });
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#target = this.shown.place.card;
+    this.#grown.observe(this);
+    for (const type of MOVES) {
+      window.addEventListener(type, this.#moveOn, { passive: true, capture: true });
+    }
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#grown.disconnect();
+    for (const type of MOVES) {
+      window.removeEventListener(type, this.#moveOn, { capture: true });
+    }
+  }
+
+  override render(): TemplateResult | typeof nothing {
     const overview = valueOf(this.shown.overview);
     if (!overview) {
       return nothing;
     }
     const seen: Seen = { shown: this.shown, overview, estimate: overview.estimate, theme: this.theme };
-    return SLOTS.map(({ width, draw }) => {
-      const card = draw(seen);
-      // A slot of its own also while it is empty: cards keep their state when others come and go.
-      return html`<div class=${width} ?hidden=${card === null}>${card ?? nothing}</div>`;
-    });
+    const drawn = SLOTS.map((slot) => ({ ...slot, card: slot.draw(seen) }));
+    const contents = drawn.filter(({ title, card }) => title && card);
+    return html`
+      ${drawn.slice(0, ABOVE_CONTENTS).map(placed)}
+      <nav aria-label="On this page">
+        ${contents.map(
+          ({ id, title }) =>
+            html`<button type="button" data-card=${id} @click=${() => showCard(this, id)}>${title}</button>`,
+        )}
+      </nav>
+      ${drawn.slice(ABOVE_CONTENTS).map(placed)}
+    `;
+  }
+
+  #scroll(): void {
+    if (this.#target) {
+      this.renderRoot.querySelector(`#${CSS.escape(this.#target)}`)?.scrollIntoView({ block: "start" });
+    }
   }
 
   static override styles = [
@@ -167,8 +258,39 @@ export class RunPage extends LitElement {
         grid-template-columns: repeat(6, minmax(0, 1fr));
         grid-auto-flow: row dense;
       }
-      div {
+      div,
+      nav {
         grid-column: 1 / -1;
+        scroll-margin-top: 52px;
+      }
+      nav {
+        position: sticky;
+        top: 0;
+        z-index: 10;
+        display: flex;
+        flex-wrap: wrap;
+        gap: 2px;
+        margin: -4px -24px;
+        padding: 6px 20px;
+        background: var(--page);
+        border-bottom: 1px solid var(--edge);
+      }
+      nav button {
+        appearance: none;
+        border: 0;
+        border-radius: 5px;
+        background: none;
+        color: var(--soft);
+        font: inherit;
+        font-size: 12.5px;
+        padding: 4px 10px;
+        cursor: pointer;
+      }
+      nav button:hover {
+        background: var(--track);
+        color: var(--ink);
+      }
+      div {
         display: grid;
         grid-template-columns: minmax(0, 1fr);
       }

@@ -1,24 +1,28 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { exactBytes, formatDifference, formatRange, grouped, type Unit } from "../format/bytes";
-import type { Measured, Overview } from "../model/types";
-import { base, card } from "../style/shared";
+import type { Advice, Measured, Overview, Verdict } from "../model/types";
+import { base, card, fields } from "../style/shared";
 import { deviceOf } from "../views/device";
 import { counted, modeLabel, phaseLabel, poolLabel } from "../views/words";
+import { showCard } from "./choose";
 import { bytes, plainBytes } from "./figure";
+import "./term";
 
 /** One sentence first: does it fit. Then the figures behind it and what they are about. */
 @customElement("memest-verdict-card")
 export class VerdictCard extends LitElement {
   @property({ attribute: false }) overview!: Overview;
   @property() unit: Unit = "GiB";
+  /** As it was typed: a size or a name. */
+  @property() limit = "";
 
   override render(): TemplateResult {
     const { verdict } = this.overview;
     return html`<div class="card" data-outcome=${verdict?.outcome ?? "unknown"} data-testid="verdict">
       <div class="words">
         <h1 data-testid="verdict-sentence">${this.#sentence()}</h1>
-        ${this.#about()}
+        ${this.#why()} ${this.#fix()} ${this.#about()}
       </div>
       <dl>${this.#figures()}</dl>
     </div>`;
@@ -36,6 +40,40 @@ export class VerdictCard extends LitElement {
       return html`Used ${bytes(measured.peak_bytes, this.unit)} at its peak, measured.`;
     }
     return "Neither an estimate nor a measured peak of this run was recorded.";
+  }
+
+  /** What most of it is. */
+  #why(): TemplateResult | typeof nothing {
+    const [first] = this.overview.estimate?.dominant ?? [];
+    return first
+      ? html`<p class="why" data-testid="verdict-why">
+          ${first.sentence} <button type="button" class="link" @click=${() => showCard(this, "dominant")}>More</button>
+        </p>`
+      : nothing;
+  }
+
+  /** The smallest change that makes it fit, where it does not. */
+  #fix(): TemplateResult | typeof nothing {
+    const { verdict, advice } = this.overview;
+    if (!verdict || verdict.outcome === "fits") {
+      return nothing;
+    }
+    return html`<p class="why" data-testid="verdict-fix">
+      ${advice ? this.#smallest(verdict, advice) : ASK_FOR_ADVICE}
+    </p>`;
+  }
+
+  #smallest(verdict: Verdict, { combination, levers, limit_bytes }: Advice): TemplateResult {
+    const forOther =
+      limit_bytes === verdict.limit_bytes ? nothing : html` for the limit of ${bytes(limit_bytes, this.unit)}`;
+    if (!combination) {
+      return html`No change that was tried makes it fit${forOther}.
+        <button type="button" class="link" @click=${() => showCard(this, "advice")}>What was tried</button>`;
+    }
+    const titles = combination.names.map((name) => levers.find((lever) => lever.name === name)?.title ?? name);
+    return html`Smallest change that fits${forOther}: <b>${titles.join(" and ")}</b>, then it needs
+      ${bytes(combination.needs_bytes, this.unit)}.
+      <button type="button" class="link" @click=${() => showCard(this, "advice")}>All changes</button>`;
   }
 
   #about(): TemplateResult {
@@ -57,10 +95,12 @@ export class VerdictCard extends LitElement {
         : html`<span class="number">${grouped(subject.trainable_parameters)}</span> of them trainable`,
       subject.optimizer ?? "no optimizer",
       `batch ${subject.batch_size}`,
-      modeLabel(subject.mode),
-      `${subject.device}, ${poolLabel(subject.pool)}`,
+      html`<memest-term word=${subject.mode}>${modeLabel(subject.mode)}</memest-term>`,
+      html`${subject.device}, <memest-term word=${subject.pool}>${poolLabel(subject.pool)}</memest-term>`,
     ].filter((fact) => fact !== null);
-    return html`<p>${facts.map((fact, n) => html`${n ? html`<span class="dot">·</span>` : nothing}${fact}`)}</p>`;
+    return html`<p class="facts">
+      ${facts.map((fact, n) => html`${n ? html`<span class="dot">·</span>` : nothing}${fact}`)}
+    </p>`;
   }
 
   #figures(): TemplateResult[] {
@@ -75,7 +115,7 @@ export class VerdictCard extends LitElement {
           "predicted-peak",
           bytes(estimate.peak_bytes, this.unit),
           spread
-            ? html`<span title="The order in which the ops run decides.">can be ${spread}</span>`
+            ? html`<memest-term word="range">can be ${spread}</memest-term>`
             : `in ${inPhase(estimate.peak_phase)}`,
         ),
       );
@@ -102,7 +142,7 @@ export class VerdictCard extends LitElement {
     if (verdict) {
       const short = verdict.margin_bytes < 0;
       figures.push(
-        figure("Limit", "limit", bytes(verdict.limit_bytes, this.unit), ""),
+        figure("Limit", "limit", bytes(verdict.limit_bytes, this.unit), nameIn(this.limit)),
         figure(
           short ? "Short by" : "To spare",
           "margin",
@@ -117,10 +157,10 @@ export class VerdictCard extends LitElement {
   static override styles = [
     base,
     card,
+    fields,
     css`
       :host {
         padding: 0;
-        overflow: hidden;
       }
       .card {
         display: flex;
@@ -130,6 +170,7 @@ export class VerdictCard extends LitElement {
         gap: 14px 32px;
         padding: 16px 20px 16px 19px;
         border-left: 5px solid var(--tone, var(--edge));
+        border-radius: var(--radius);
       }
       [data-outcome="fits"] {
         --tone: var(--good);
@@ -141,7 +182,7 @@ export class VerdictCard extends LitElement {
         --tone: var(--bad);
       }
       .words {
-        flex: 1 1 440px;
+        flex: 1 1 520px;
       }
       h1 {
         margin: 0;
@@ -156,9 +197,16 @@ export class VerdictCard extends LitElement {
         color: var(--soft);
         font-size: 13.5px;
       }
-      p b {
+      p b,
+      p.why {
         color: var(--ink);
+      }
+      p b {
         font-weight: 600;
+      }
+      p.why {
+        max-width: 95ch;
+        text-wrap: pretty;
       }
       .dot {
         margin: 0 6px;
@@ -227,7 +275,7 @@ function figure(
   more: Piece = nothing,
 ): TemplateResult {
   return html`<div data-testid=${name}>
-    <dt>${term}</dt>
+    <dt><memest-term word=${term.toLowerCase()}>${term}</memest-term></dt>
     <dd class="value">${value}</dd>
     <dd class="note">${note || html`&nbsp;`}</dd>
     ${more}
@@ -236,4 +284,12 @@ function figure(
 
 function inPhase(name: string): string {
   return name === "step" ? "a step" : `the ${phaseLabel(name).toLowerCase()}`;
+}
+
+const ASK_FOR_ADVICE = html`To see what would make it fit, log the estimate with
+  <code>memest.log_model(model, …, advice=True)</code>.`;
+
+/** The name of a device; nothing of a size, which the figure says already. */
+function nameIn(limit: string): string {
+  return /^\s*[\d.]+\s*[a-z]*\s*$/i.test(limit) ? "" : `usable of ${limit}`;
 }

@@ -19,6 +19,8 @@ export interface Place {
   profile: string;
   /** Phase whose list of what is alive is open. */
   items: string;
+  /** The card that was linked to, by its id in components/run-page.ts. */
+  card: string;
   /** The layer that was linked to. */
   layer: string;
   /** Layers on show: part of a name, a category, a least size, see views/layer-view.ts. */
@@ -48,6 +50,7 @@ export const START: Place = {
   phase: "",
   profile: "",
   items: "",
+  card: "",
   layer: "",
   find: "",
   category: "",
