@@ -133,8 +133,8 @@ const SLOTS: readonly Slot[] = [
       ></memest-items-card>`,
   },
   {
-    id: "advice",
-    title: "What to change",
+    id: "what-if",
+    title: "What if",
     width: "whole",
     draw: ({ overview, shown }) => {
       const whatIf = valueOf(shown.whatIf)?.what_if;
@@ -151,6 +151,8 @@ const SLOTS: readonly Slot[] = [
     },
   },
   {
+    id: "advice",
+    title: "What to change",
     width: "whole",
     draw: ({ overview, shown }) =>
       overview.advice &&
