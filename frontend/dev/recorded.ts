@@ -39,6 +39,8 @@ export function recordedApi(recordings: readonly Recording[]): Api {
     return value;
   };
   return {
+    compare: () => Promise.reject(new ApiError("The development page holds no comparison.", 500)),
+    xprofSessions: () => Promise.resolve([]),
     gpus: () => Promise.resolve(GPUS),
     runs: () => Promise.resolve(recordings.map(({ headline }) => headline)),
     overview: async (run, limit) => {

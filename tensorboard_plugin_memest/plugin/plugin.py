@@ -22,6 +22,7 @@ from tensorboard_plugin_memest.plugin.cache import Cache
 from tensorboard_plugin_memest.plugin.http import WsgiApp, json_app, required, whole_number
 from tensorboard_plugin_memest.plugin.moments import GROUPINGS, moment_view
 from tensorboard_plugin_memest.plugin.reader import Listed, Reader
+from tensorboard_plugin_memest.plugin.side_by_side import side_by_side
 
 # The first and the last tick that are wanted; None: as far as there are any.
 Stretch = tuple[int | None, int | None]
@@ -54,6 +55,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/runs": json_app(self.runs_route),
             "/gpus": json_app(self.gpus_route),
             "/overview": json_app(self.overview_route),
+            "/compare": json_app(self.compare_route),
             "/items": json_app(self.items_route),
             "/timeline": json_app(self.timeline_route),
             "/profile": json_app(self.profile_route),
@@ -96,6 +98,16 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         """Everything about one run that is small."""
         limit_bytes = None if limit is None else _limit(limit)
         return views.overview(self._reader.run(ctx, experiment, run), limit_bytes)
+
+    def compare_route(self, request: wrappers.Request) -> Any:
+        others = request.args.getlist("with")
+        return self.compare_impl(*_who(request), required(request, "run"), others, request.args.get("limit") or None)
+
+    def compare_impl(
+        self, ctx: RequestContext, experiment: str, run: str, others: list[str], limit: str | None = None
+    ) -> views.Plain:
+        """One run, and others held against it."""
+        return side_by_side([self.overview_impl(ctx, experiment, name, limit) for name in (run, *others)])
 
     def items_route(self, request: wrappers.Request) -> Any:
         return self.items_impl(*_who(request), required(request, "run"), required(request, "phase"))

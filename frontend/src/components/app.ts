@@ -2,7 +2,7 @@ import { css, html, LitElement, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
 import type { Theme } from "../host/theme";
 import { valueOf } from "../model/load";
-import { runOf, type State } from "../model/questions";
+import { othersOf, runOf, type State } from "../model/questions";
 import type { Store } from "../model/store";
 import { base } from "../style/shared";
 import { onChoose } from "./choose";
@@ -65,6 +65,7 @@ export class App extends LitElement {
     return html`<memest-top-bar
       .runs=${known}
       .run=${run}
+      .others=${othersOf(this.shown)}
       .gpus=${valueOf(gpus) ?? []}
       .limit=${place.limit}
       .limitError=${valueOf(overview)?.refusedLimit ?? null}

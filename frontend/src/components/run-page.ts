@@ -7,6 +7,7 @@ import type { Estimate, Overview } from "../model/types";
 import { base } from "../style/shared";
 import "./advice-card";
 import { onChoose, showCard } from "./choose";
+import "./compare-card";
 import "./crash-card";
 import "./dominant-items";
 import "./host-card";
@@ -67,6 +68,19 @@ const SLOTS: readonly Slot[] = [
       overview.crash
         ? html`<memest-crash-card .crash=${overview.crash} .unit=${shown.place.unit}></memest-crash-card>`
         : null,
+  },
+  {
+    id: "compare",
+    title: "Compared",
+    width: "whole",
+    draw: ({ shown }) =>
+      shown.compared.state === "idle"
+        ? null
+        : html`<memest-compare-card
+            .compared=${shown.compared}
+            .changed=${shown.place.changed}
+            .unit=${shown.place.unit}
+          ></memest-compare-card>`,
   },
   {
     id: "phases",

@@ -26,6 +26,25 @@ describe("httpApi", () => {
     ]);
   });
 
+  it("repeats a parameter for each of several runs", async () => {
+    const { asked, fetcher } = answering("{}");
+    await httpApi(BASE, fetcher).compare("a", ["b", "c d"], "");
+    expect(asked).toEqual(["http://localhost:6006/prefix/data/plugin/memest/compare?run=a&with=b&with=c+d"]);
+  });
+
+  it("asks XProf's tab for its sessions only where there is one", async () => {
+    const without = answering('{"memest": {}}');
+    expect(await httpApi(BASE, without.fetcher).xprofSessions()).toEqual([]);
+    expect(without.asked).toEqual(["http://localhost:6006/prefix/data/plugins_listing"]);
+    const asked: string[] = [];
+    const fetcher: typeof fetch = (url) => {
+      asked.push((url as URL).pathname);
+      return Promise.resolve(new Response(asked.length === 1 ? '{"profile": {}}' : '["run/2026_01_01"]'));
+    };
+    expect(await httpApi(BASE, fetcher).xprofSessions()).toEqual(["run/2026_01_01"]);
+    expect(asked[1]).toBe("/prefix/data/plugin/profile/runs");
+  });
+
   it("leaves an empty limit out: the recorded one is meant", async () => {
     const { asked, fetcher } = answering("{}");
     await httpApi(BASE, fetcher).overview("r", "");

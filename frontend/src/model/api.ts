@@ -1,4 +1,14 @@
-import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer, WhatIfAnswer } from "./types";
+import type {
+  Compared,
+  Curve,
+  Gpu,
+  Headline,
+  HostAnswer,
+  ItemsAnswer,
+  Overview,
+  PeaksAnswer,
+  WhatIfAnswer,
+} from "./types";
 
 /** The server answered with an error in words, or did not answer as the contract says. */
 export class ApiError extends Error {
@@ -16,12 +26,15 @@ export interface Api {
   runs: () => Promise<Headline[]>;
   gpus: () => Promise<Gpu[]>;
   overview: (run: string, limit: string) => Promise<Overview>;
+  compare: (run: string, others: readonly string[], limit: string) => Promise<Compared>;
   items: (run: string, phase: string) => Promise<ItemsAnswer>;
   timeline: (run: string, phase: string) => Promise<Curve>;
   profile: (run: string, id: string) => Promise<Curve>;
   peaks: (run: string) => Promise<PeaksAnswer>;
   host: (run: string) => Promise<HostAnswer>;
   whatIf: (run: string) => Promise<WhatIfAnswer>;
+  /** The sessions that XProf's tab offers, `run/2026_01_01_00_00_00`; none where it is not installed. */
+  xprofSessions: () => Promise<string[]>;
 }
 
 /**
@@ -30,11 +43,13 @@ export interface Api {
  * @param base - address of the folder that holds the routes; `index.js` lies in the same one.
  */
 export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch(...args)): Api {
-  async function get<T>(route: string, parameters: Record<string, string>): Promise<T> {
+  async function get<T>(route: string, parameters: Record<string, string | readonly string[]>): Promise<T> {
     const url = new URL(route, base);
-    for (const [name, value] of Object.entries(parameters)) {
-      if (value) {
-        url.searchParams.set(name, value);
+    for (const [name, values] of Object.entries(parameters)) {
+      for (const value of [values].flat()) {
+        if (value) {
+          url.searchParams.append(name, value);
+        }
       }
     }
     let response: Response;
@@ -54,11 +69,17 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
     runs: async () => (await get<{ runs: Headline[] }>("runs", {})).runs,
     gpus: async () => (await get<{ gpus: Gpu[] }>("gpus", {})).gpus,
     overview: (run, limit) => get("overview", { run, limit }),
+    compare: (run, others, limit) => get("compare", { run, with: others, limit }),
     items: (run, phase) => get("items", { run, phase }),
     timeline: (run, phase) => get("timeline", { run, phase }),
     profile: (run, id) => get("profile", { run, id }),
     peaks: (run) => get("peaks", { run }),
     host: (run) => get("host", { run }),
     whatIf: (run) => get("what_if", { run }),
+    xprofSessions: async () => {
+      // Asked first: a route that is not there would be an error in the browser's console.
+      const plugins = await get<Record<string, unknown>>("../../plugins_listing", {});
+      return "profile" in plugins ? get<string[]>("../profile/runs", {}) : [];
+    },
   };
 }

@@ -11,6 +11,8 @@ export interface Place {
   run: string;
   /** Runs beside it, as `joined` writes them. */
   compare: string;
+  /** `only` for a comparison without what is the same in all runs. */
+  changed: string;
   limit: string;
   unit: Unit;
   /** Phase of the predicted curve. */
@@ -45,6 +47,7 @@ export interface Place {
 export const START: Place = {
   run: "",
   compare: "",
+  changed: "",
   limit: "",
   unit: "GiB",
   phase: "",

@@ -1,7 +1,17 @@
 import { ApiError, type Api } from "./api";
 import { valueOf, type Load } from "./load";
 import { parted, type Place } from "./place";
-import type { Curve, Gpu, Headline, HostAnswer, ItemsAnswer, Overview, PeaksAnswer, WhatIfAnswer } from "./types";
+import type {
+  Compared,
+  Curve,
+  Gpu,
+  Headline,
+  HostAnswer,
+  ItemsAnswer,
+  Overview,
+  PeaksAnswer,
+  WhatIfAnswer,
+} from "./types";
 
 /** An overview, and why the server did not take the limit that was typed. */
 export type Judged = Overview & { refusedLimit: string | null };
@@ -11,14 +21,15 @@ export interface Answers {
   runs: Headline[];
   gpus: Gpu[];
   overview: Judged;
-  /** Of the runs that the one on show is compared with. */
-  compared: Judged[];
+  /** The run on show and those it is compared with, side by side. */
+  compared: Compared;
   peaks: PeaksAnswer;
   curve: Curve;
   profile: Curve;
   items: ItemsAnswer;
   host: HostAnswer;
   whatIf: WhatIfAnswer;
+  xprofSessions: string[];
 }
 
 export type Slot = keyof Answers;
@@ -50,18 +61,26 @@ export const QUESTIONS: { readonly [S in Slot]: (state: State) => Wanted<Answers
     const { limit } = state.place;
     return run === null || !isThere(state, run)
       ? null
-      : { about: [run], by: [limit], ask: (api) => judged(api, run, limit) };
+      : {
+          about: [run],
+          by: [limit],
+          ask: async (api) => {
+            const { answer, refused } = await withLimit(limit, (accepted) => api.overview(run, accepted));
+            return { ...answer, refusedLimit: refused };
+          },
+        };
   },
 
   compared: (state) => {
+    const run = runOf(state);
     const others = othersOf(state);
     const { limit } = state.place;
-    return others.length === 0
+    return run === null || !isThere(state, run) || others.length === 0
       ? null
       : {
-          about: others,
+          about: [run, ...others],
           by: [limit],
-          ask: (api) => Promise.all(others.map((run) => judged(api, run, limit))),
+          ask: async (api) => (await withLimit(limit, (accepted) => api.compare(run, others, accepted))).answer,
         };
   },
 
@@ -105,6 +124,9 @@ export const QUESTIONS: { readonly [S in Slot]: (state: State) => Wanted<Answers
     const overview = valueOf(state.overview);
     return overview?.estimate ? { about: [overview.name], ask: (api) => api.whatIf(overview.name) } : null;
   },
+
+  xprofSessions: (state) =>
+    valueOf(state.overview)?.measured.profiles.length ? { about: [], ask: (api) => api.xprofSessions() } : null,
 };
 
 export const SLOTS = Object.keys(QUESTIONS) as Slot[];
@@ -132,18 +154,32 @@ export function profileOf(state: State): string | null {
   return ids.includes(state.place.profile) ? state.place.profile : (ids.at(-1) ?? null);
 }
 
+/** XProf's own page of the profile on show; null where XProf is not installed or does not have it. */
+export function xprofSessionOf(state: State): string | null {
+  const overview = valueOf(state.overview);
+  const profile = overview?.measured.profiles.find(({ id }) => id === profileOf(state));
+  const ours = (session: string): boolean =>
+    session === profile?.started_at || session.endsWith(`/${profile?.started_at}`);
+  const sessions = (valueOf(state.xprofSessions) ?? []).filter(ours);
+  // Several runs may have been profiled within one second.
+  return sessions.find((session) => session.startsWith(`${overview?.name}/`)) ?? sessions[0] ?? null;
+}
+
 function isThere(state: State, run: string): boolean {
   return valueOf(state.runs)?.some(({ name }) => name === run) ?? false;
 }
 
-/** The run by a limit; without one where the server refuses it, and with the reason. */
-async function judged(api: Api, run: string, limit: string): Promise<Judged> {
+/** An answer by a limit; without one where the server refuses it, and with the reason. */
+async function withLimit<T>(
+  limit: string,
+  ask: (limit: string) => Promise<T>,
+): Promise<{ answer: T; refused: string | null }> {
   try {
-    return { ...(await api.overview(run, limit)), refusedLimit: null };
+    return { answer: await ask(limit), refused: null };
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 400 || !limit) {
       throw error;
     }
-    return { ...(await api.overview(run, "")), refusedLimit: error.message };
+    return { answer: await ask(""), refused: error.message };
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { api, deferred, estimate, headline, overview } from "../testing/samples";
 import { ApiError } from "./api";
 import { joined, START, type Place } from "./place";
-import { othersOf, phaseOf, profileOf, runOf } from "./questions";
+import { othersOf, phaseOf, profileOf, runOf, xprofSessionOf } from "./questions";
 import { Store } from "./store";
 import type { Headline, Overview } from "./types";
 
@@ -191,17 +191,37 @@ describe("reloading", () => {
 
 describe("comparing", () => {
   it("asks for the other runs by the same limit, and for none that is not there", async () => {
-    const asked = vi.fn(api().overview);
-    const store = new Store(api({ overview: asked }));
+    const asked = vi.fn(api().compare);
+    const store = new Store(api({ compare: asked }));
     await store.goTo({ ...START, run: "a", limit: "1GiB", compare: joined(["b", "gone, sadly", "a"]) });
     expect(othersOf(store.state)).toEqual(["b"]);
-    expect(store.state.compared).toMatchObject({ state: "ready", value: [{ name: "b", refusedLimit: null }] });
-    expect(asked.mock.calls).toEqual([
-      ["a", "1GiB"],
-      ["b", "1GiB"],
-    ]);
+    expect(store.state.compared).toMatchObject({ state: "ready", value: { runs: [{ name: "a" }, { name: "b" }] } });
+    expect(asked.mock.calls).toEqual([["a", ["b"], "1GiB"]]);
     await store.choose({ compare: "" });
     expect(store.state.compared).toEqual({ state: "idle" });
+  });
+});
+
+describe("XProf's page of a profile", () => {
+  it("is that of the same run and time", async () => {
+    const measured = { ...overview("a").measured, profiles: [{ ...profile, started_at: "2026_01_01" }] };
+    const sessions = ["b/2026_01_01", "a/2026_01_01", "a/2026_01_02"];
+    const store = new Store(
+      api({
+        overview: (run) => Promise.resolve(overview(run, { measured })),
+        xprofSessions: () => Promise.resolve(sessions),
+      }),
+    );
+    await store.goTo(START);
+    expect(xprofSessionOf(store.state)).toBe("a/2026_01_01");
+  });
+
+  it("is not looked for without a profile", async () => {
+    const asked = vi.fn(api().xprofSessions);
+    const store = new Store(api({ xprofSessions: asked }));
+    await store.goTo(START);
+    expect(asked).not.toHaveBeenCalled();
+    expect(xprofSessionOf(store.state)).toBeNull();
   });
 });
 

@@ -377,3 +377,26 @@ export interface DevicePeaks {
 export interface PeaksAnswer {
   devices: DevicePeaks[];
 }
+
+/** One figure of several runs; `differences` are from the first. What a run does not have is null. */
+export interface ComparedRow {
+  name: string;
+  values: (Bytes | null)[];
+  differences: (Bytes | null)[];
+}
+
+/** Several runs side by side. */
+export interface Compared {
+  runs: {
+    name: string;
+    peak_bytes: Bytes | null;
+    bytes_per_category: BytesPerCategory | null;
+    measured_peak_bytes: Bytes | null;
+    verdict: Verdict | null;
+  }[];
+  facts: { name: string; values: (string | number | null)[]; differs: boolean }[];
+  peaks: ComparedRow[];
+  phases: ComparedRow[];
+  categories: ComparedRow[];
+  layers: ComparedRow[];
+}

@@ -1,6 +1,8 @@
 import type { Api } from "../model/api";
 import type {
   Advice,
+  Compared,
+  ComparedRow,
   ChoiceOutcome,
   Crash,
   DevicePeaks,
@@ -279,6 +281,40 @@ export function whatIf(change: Partial<WhatIf> = {}): WhatIf {
   };
 }
 
+/** Runs side by side, each 100 bytes more than the one before. */
+export function compared(names: readonly string[]): Compared {
+  const row = (name: string, first: number): ComparedRow => ({
+    name,
+    values: names.map((_, n) => first + 100 * n),
+    differences: names.map((_, n) => 100 * n),
+  });
+  const same = (name: string, value: number): ComparedRow => ({
+    name,
+    values: names.map(() => value),
+    differences: names.map(() => 0),
+  });
+  return {
+    runs: names.map((name, n) => ({
+      name,
+      peak_bytes: 3000 + 100 * n,
+      bytes_per_category: { weights: 2000, activations: 1000 + 100 * n },
+      measured_peak_bytes: null,
+      verdict: null,
+    })),
+    facts: [
+      { name: "optimizer", values: names.map(() => "Adam"), differs: false },
+      { name: "batch_size", values: names.map((_, n) => n + 1), differs: names.length > 1 },
+    ],
+    peaks: [
+      row("predicted", 3000),
+      { name: "measured", values: names.map(() => null), differences: names.map(() => null) },
+    ],
+    phases: [same("build", 2500), row("step", 3000)],
+    categories: [same("weights", 2000), row("activations", 1000)],
+    layers: [row("net/b", 900), same("net/a", 500)],
+  };
+}
+
 const nothing = { unit: "op" as const, ticks: [], live_bytes: [], op_index: [], ops: [], spans: [] };
 
 /** An Api of two runs, `a` and `b`. */
@@ -286,6 +322,8 @@ export function api(change: Partial<Api> = {}): Api {
   return {
     runs: () => Promise.resolve([headline("a"), headline("b")]),
     gpus: () => Promise.resolve([]),
+    compare: (run, others) => Promise.resolve(compared([run, ...others])),
+    xprofSessions: () => Promise.resolve([]),
     overview: (run) => Promise.resolve(overview(run)),
     items: (_, phase) => Promise.resolve({ phase, peak_bytes: 0, items: [] }),
     timeline: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),

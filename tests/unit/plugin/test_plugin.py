@@ -24,7 +24,19 @@ from tests.samples import (
     sample_what_if,
 )
 
-ROUTES = ["runs", "overview", "items", "timeline", "profile", "moment", "aligned", "peaks", "host", "what_if"]
+ROUTES = [
+    "runs",
+    "compare",
+    "overview",
+    "items",
+    "timeline",
+    "profile",
+    "moment",
+    "aligned",
+    "peaks",
+    "host",
+    "what_if",
+]
 
 
 @pytest.fixture
@@ -106,6 +118,15 @@ def test_every_name_of_the_catalogue_is_a_limit(ask):
     for name in ("RTX 3080 10GB", "p3.2xlarge", "M1 Pro 16GB"):
         judged = ask(f"overview?run=full&limit={quote(name)}")[1]["verdict"]
         assert judged["limit_bytes"] == sizes[name]["usable_bytes"] < sizes[name]["memory_bytes"]
+
+
+def test_runs_are_compared_by_one_limit(ask):
+    status, answer = ask("compare?run=full&with=measured&with=full&limit=1GiB")
+    assert status == 200
+    assert [run["name"] for run in answer["runs"]] == ["full", "measured", "full"]
+    assert answer["runs"][2]["verdict"]["limit_bytes"] == 2**30
+    assert answer["peaks"][0]["differences"] == [0, None, 0]
+    assert ask("compare?run=full&with=nowhere")[0] == 404
 
 
 def test_runs(ask):
