@@ -91,7 +91,7 @@ class Workshop:
         mode = change.mode or self._estimate.subject.mode
         return self._origin.varied(
             subject,
-            callbacks=None if change.callbacks is None else change.callbacks(self._origin.callbacks),
+            callbacks=None if change.callbacks is None else change.callbacks(self._origin.saving.callbacks),
             batch_size=batch_size,
             optimizer=change.optimizer() if change.optimizer else self._given.optimizer,
             inputs=inputs,

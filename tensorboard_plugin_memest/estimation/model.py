@@ -23,7 +23,7 @@ from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, check_mode
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
-from tensorboard_plugin_memest.estimation.saving import checked_callbacks, checkpoint_phase, host_costs
+from tensorboard_plugin_memest.estimation.saving import NO_SAVING, Saving, checked_saving, checkpoint_phase, host_costs
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
@@ -52,6 +52,7 @@ def estimate(
     predict_batch_size: int | None = None,
     predict_examples: int | None = None,
     callbacks: Any = None,
+    saves: Any = None,
 ) -> Estimate:
     """Predicts the memory of training a Keras model, without running or allocating anything of it.
 
@@ -83,6 +84,9 @@ def estimate(
         callbacks: the Keras callbacks of `fit`. `ModelCheckpoint`, `BackupAndRestore` and
             `TensorBoard(histogram_freq=)` add the phase `"checkpoint"`, with what they take of the host's memory
             (`host_peak_bytes`); others change nothing.
+        saves: what else the run saves, for the same phase: file names as `model.save` and `model.save_weights` take
+            them (`"a.keras"`, `"a.weights.h5"`, `"a.h5"`), a directory as `model.export` takes it, a
+            `tf.train.Checkpoint` or `tf.train.CheckpointManager`; one or a list of them.
 
     Returns:
         An Estimate; all its numbers are bytes.
@@ -96,7 +100,7 @@ def estimate(
     require_subject(model_or_build, "The first argument of estimate")
     check_mode(jit_compile, run_eagerly)
     timeout = checked_timeout(compile_timeout)
-    saving = checked_callbacks(callbacks)
+    saving = checked_saving(callbacks, saves)
     apart_from_the_device()
     chosen = training_device(device)
     given = Given(
@@ -123,7 +127,7 @@ class Origin:
         given: what was passed beside it.
         device: the device it is for.
         compile_timeout: seconds that XLA may take to compile one step.
-        callbacks: what `fit` gets, for what they save.
+        saving: what the run saves.
     """
 
     def __init__(
@@ -132,13 +136,13 @@ class Origin:
         given: Given,
         device: Device,
         compile_timeout: float,
-        callbacks: Sequence[keras.callbacks.Callback] = (),
+        saving: Saving = NO_SAVING,
     ) -> None:
         self.model_or_build = model_or_build
         self.given = given
         self.device = device
         self.compile_timeout = compile_timeout
-        self.callbacks = callbacks
+        self.saving = saving
         self._first: Training | None = None
         self._trained: dict[int, Training] = {}  # by the batch size that was asked for
         self._steps: dict[int, TracedStep] = {}
@@ -222,8 +226,8 @@ class Origin:
             **changes: fields of `Given`.
         """
         given = replace(self.given, **{"one_size": True, **changes})
-        callbacks = self.callbacks if callbacks is None else callbacks
-        return Origin(model_or_build, given, self.device, self.compile_timeout, callbacks)
+        saving = self.saving if callbacks is None else replace(self.saving, callbacks=callbacks)
+        return Origin(model_or_build, given, self.device, self.compile_timeout, saving)
 
     def _train(self, batch_size: int | None) -> Training:
         given = replace(self.given, batch_size=batch_size, one_size=self.given.one_size or self._first is not None)
@@ -244,14 +248,14 @@ class Origin:
 
     def _assemble(self, training: Training) -> Estimate:
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
-            return replace(assemble(training, self.device, self.compile_timeout, self.callbacks), origin=self)
+            return replace(assemble(training, self.device, self.compile_timeout, self.saving), origin=self)
 
 
 def assemble(
     training: Training,
     device: Device,
     compile_timeout: float,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
+    saving: Saving = NO_SAVING,
 ) -> Estimate:
     """The estimate of a training that was traced.
 
@@ -259,7 +263,7 @@ def assemble(
         training: the training.
         device: what it runs on.
         compile_timeout: seconds that XLA may take to compile its step.
-        callbacks: what `fit` gets.
+        saving: what the run saves.
     """
     mode = training.mode
     if mode.name == XLA:
@@ -271,7 +275,7 @@ def assemble(
     if training.accumulated is not None:
         phases["predict"] = replace(phases["predict"], host_peak_bytes=training.accumulated.host_bytes)
         notes.append(training.accumulated.note)
-    costs = host_costs(callbacks, training.trace.variables.all)
+    costs = host_costs(saving, training.trace.variables.all, device.kind)
     if costs:
         phases["checkpoint"] = checkpoint_phase(costs, training.trace.variables.all)
         notes += [cost.what for cost in costs]

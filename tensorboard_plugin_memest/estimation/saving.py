@@ -1,19 +1,25 @@
-"""What callbacks that save or log weights take of the host's memory.
+"""What saving a model, or logging its histograms, takes of the host's memory.
 
-Measured as the rise of the resident set over models of one and of many layers. A `.keras` file is put together in
-memory before it is written, weights and optimizer variables alike, and each array in turn has two copies; `.weights.h5`
-goes to disk array by array. TensorBoard's histograms make a one-hot tensor of 30 columns in float64 from every weight.
+Measured as the rise of the resident set over models of one and of many layers (`benchmarks/saving.py`). A `.keras` file
+is put together in memory before it is written, and each array in turn has two copies beside it; `.weights.h5` goes to
+disk array by array; a legacy `.h5` file has the arrays of a whole layer, or of the optimizer, in a list, and a copy of
+the one at work. TensorFlow writes a checkpoint through a buffer, straight from the variables where these lie in the
+host's memory; from a GPU all of them are copied first. TensorBoard's histograms make a one-hot tensor of 30 columns in
+float64 from every weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.allocator import rounded
+from tensorboard_plugin_memest.estimation.device import GPU
 from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.allocations import Allocations
@@ -29,40 +35,96 @@ BYTES_OF_ONE_HOT = 30 * 8
 _NAME = "checkpoint"
 
 
+# The write buffer of tensorflow/core/util/tensor_bundle/tensor_bundle.cc.
+CHECKPOINT_BUFFER = 8 * 2**20
+
+# What can be passed as `saves`, for those who pass something else.
+_WAYS = (
+    "file names as model.save and model.save_weights take them ('a.keras', 'a.weights.h5', 'a.h5'), a directory as "
+    "model.export takes it, a tf.train.Checkpoint or a tf.train.CheckpointManager"
+)
+
+
 @dataclass(frozen=True)
 class HostCost:
-    """What one callback takes of the host's memory at a time: bytes, and in words what for."""
+    """What one way to save takes of the host's memory at a time: bytes, and in words what for."""
 
     bytes: int
     what: str
 
 
-def checked_callbacks(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """The `callbacks` of `estimate` as a list.
+@dataclass(frozen=True)
+class Saving:
+    """What a run saves and logs.
+
+    Attributes:
+        callbacks: the callbacks of `fit`.
+        saves: what it saves besides: paths, `tf.train.Checkpoint`s and `tf.train.CheckpointManager`s.
+    """
+
+    callbacks: Sequence[keras.callbacks.Callback] = ()
+    saves: Sequence[Any] = ()
+
+
+NO_SAVING = Saving()
+
+
+def checked_saving(callbacks: Any, saves: Any) -> Saving:
+    """The `callbacks` and `saves` of `estimate`.
 
     Raises:
-        ValueError: they are no Keras callbacks.
+        ValueError: they are no Keras callbacks, or nothing that a model could be saved to.
     """
-    found = list(callbacks) if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
-    for one in found:
+    called = _as_list(callbacks)
+    for one in called:
         if not isinstance(one, keras.callbacks.Callback):
             raise UsageError(f"callbacks= takes the Keras callbacks that fit gets, in a list, not {one!r}.")
-    return found
+    saved = _as_list(saves)
+    for one in saved:
+        if not isinstance(one, (str, os.PathLike, tf.train.Checkpoint, tf.train.CheckpointManager)) or one == "":
+            raise UsageError(f"saves= takes {_WAYS}, or a list of them, not {one!r}.")
+    return Saving(called, saved)
 
 
-def host_costs(callbacks: Iterable[keras.callbacks.Callback], variables: Sequence[Variable]) -> list[HostCost]:
-    """What those of `callbacks` that save or log weights take, one after another."""
-    weights = [one.bytes for one in variables if one.category is Category.WEIGHTS]
-    saved = weights + [one.bytes for one in variables if one.category is Category.OPTIMIZER_SLOTS]
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+
+
+def host_costs(saving: Saving, variables: Sequence[Variable], device: str) -> list[HostCost]:
+    """What each way to save or log weights takes, one after another.
+
+    Args:
+        saving: what a run saves.
+        variables: all variables of the run, in the order in which they came to be.
+        device: kind of the device that they are on.
+    """
+    stored = _Stored(variables)
     costs = []
-    for one in callbacks:
+    for one in saving.callbacks:
         if isinstance(one, keras.callbacks.ModelCheckpoint):
-            costs.append(_cost_of_file(str(one.filepath), one.save_weights_only, weights, saved))
+            costs.append(_cost_of_path(str(one.filepath), stored, device, weights_only=one.save_weights_only))
         elif isinstance(one, keras.callbacks.BackupAndRestore):
-            costs.append(_cost_of_file("backup.weights.h5", True, weights, saved))
+            costs.append(_cost_of_path("backup.weights.h5", stored, device))
         elif isinstance(one, keras.callbacks.TensorBoard) and one.histogram_freq:
             costs.append(_cost_of_histograms(variables))
+    for one in saving.saves:
+        if isinstance(one, (str, os.PathLike)):
+            costs.append(_cost_of_path(os.fspath(one), stored, device))
+        else:
+            costs.append(_cost_of_checkpoint(f"A {type(one).__name__}", [*stored.weights, *stored.slots], device))
     return costs
+
+
+class _Stored:
+    """Bytes of what is saved: weights, those of each layer, and the optimizer's variables."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        weights = [one for one in variables if one.category is Category.WEIGHTS]
+        self.weights = [one.bytes for one in weights]
+        self.slots = [one.bytes for one in variables if one.category is Category.OPTIMIZER_SLOTS]
+        self.layers: dict[str, list[int]] = {}
+        for one in weights:
+            self.layers.setdefault(one.layer, []).append(one.bytes)
 
 
 def checkpoint_phase(costs: Sequence[HostCost], variables: Sequence[Variable]) -> Phase:
@@ -83,17 +145,37 @@ def checkpoint_phase(costs: Sequence[HostCost], variables: Sequence[Variable]) -
     )
 
 
-def _cost_of_file(path: str, weights_only: bool, weights: Sequence[int], saved: Sequence[int]) -> HostCost:
-    if weights_only or path.endswith(".weights.h5"):
-        most = 2 * max(weights, default=0)
+def _cost_of_path(path: str, stored: _Stored, device: str, *, weights_only: bool = False) -> HostCost:
+    largest = max([*stored.weights, *stored.slots], default=0)
+    if path.endswith(".weights.h5") or weights_only:
+        most, of = 2 * largest, "two copies of the largest variable"
+    elif path.endswith((".h5", ".hdf5")):
+        lists = [*stored.layers.values(), stored.slots]
+        most = max((sum(arrays) + max(arrays) for arrays in lists if arrays), default=0)
+        of = "all arrays of a layer, or of the optimizer, and another copy of one"
+    elif path.endswith(".keras"):
+        most = written = 0
+        for size in [*stored.weights, *stored.slots]:
+            written += size
+            most = max(most, written + 2 * size)
+        of = "the file, weights and optimizer variables, and two more copies of one of them"
+    else:
+        return _cost_of_checkpoint(f"Exporting to {path!r}", stored.weights, device)
+    return HostCost(most, f"Saving {path!r} takes {format_bytes(most)} of the host's memory: {of}.")
+
+
+def _cost_of_checkpoint(what: str, saved: Sequence[int], device: str) -> HostCost:
+    if device == GPU:
+        most = sum(saved) + CHECKPOINT_BUFFER
         return HostCost(
-            most, f"Saving {path!r} takes {format_bytes(most)} of the host's memory: two copies of the largest weight."
+            most,
+            f"{what} takes {format_bytes(most)} of the host's memory: TensorFlow copies all variables from the GPU "
+            "before it writes the first (read in its sources, not measured).",
         )
-    most = sum(saved) + 2 * max(saved, default=0)
     return HostCost(
-        most,
-        f"Saving {path!r} takes {format_bytes(most)} of the host's memory: the whole file, weights and optimizer "
-        "variables, and two more copies of the largest.",
+        CHECKPOINT_BUFFER,
+        f"{what} takes {format_bytes(CHECKPOINT_BUFFER)} of the host's memory, whatever the model: TensorFlow's write "
+        "buffer. The variables are written from where they are.",
     )
 
 

@@ -1,9 +1,10 @@
-"""What callbacks that save and log take of the host's memory."""
+"""What callbacks that save and log, and other ways to save, take of the host's memory."""
 
 from __future__ import annotations
 
 import keras
 import pytest
+import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -11,42 +12,72 @@ from tensorboard_plugin_memest.memory.estimate import Estimate
 
 L = keras.layers
 KERNEL, BIAS = 100 * 50 * 4, 50 * 4
+OUT = 50 * 20 * 4
 # Iterations are an int64, the learning rate a float32.
-OPTIMIZER = 2 * (KERNEL + BIAS) + 8 + 4
+COUNTS = 8 + 4
+WEIGHTS = KERNEL + BIAS + OUT
+SLOTS = 2 * WEIGHTS + COUNTS
 
 
 def build() -> keras.Model:
-    model = keras.Sequential([keras.Input((100,)), L.Dense(50, name="wide")], name="model")
+    parts = [L.Dense(50, name="wide"), L.Dense(20, use_bias=False, name="out")]
+    model = keras.Sequential([keras.Input((100,)), *parts], name="model")
     model.compile("adam", "mse", jit_compile=False)
     return model
 
 
+# Slots are saved after all weights, weight by weight: the last large one is the wide kernel's second.
+WHOLE_FILE = WEIGHTS + COUNTS + 2 * KERNEL + 2 * KERNEL
+OPTIMIZERS_LIST = SLOTS + KERNEL
+CHECKPOINT = tf.train.Checkpoint()
+
+
 @pytest.mark.parametrize(
-    ("callback", "expected", "words"),
+    ("how", "device", "expected", "words"),
     [
-        (keras.callbacks.ModelCheckpoint("a.keras"), KERNEL + BIAS + OPTIMIZER + 2 * KERNEL, "Saving 'a.keras'"),
-        (keras.callbacks.ModelCheckpoint("a.weights.h5", save_weights_only=True), 2 * KERNEL, "largest weight"),
-        (keras.callbacks.BackupAndRestore("backup"), 2 * KERNEL, "backup.weights.h5"),
+        ({"callbacks": [keras.callbacks.ModelCheckpoint("a.keras")]}, "CPU", WHOLE_FILE, "Saving 'a.keras'"),
         (
-            keras.callbacks.TensorBoard("logs", histogram_freq=1),
+            {"callbacks": [keras.callbacks.ModelCheckpoint("a.weights.h5", save_weights_only=True)]},
+            "CPU",
+            2 * KERNEL,
+            "largest variable",
+        ),
+        ({"callbacks": [keras.callbacks.BackupAndRestore("backup")]}, "CPU", 2 * KERNEL, "backup.weights.h5"),
+        ({"callbacks": [keras.callbacks.ModelCheckpoint("a.h5")]}, "CPU", OPTIMIZERS_LIST, "all arrays of a layer"),
+        (
+            {"callbacks": [keras.callbacks.TensorBoard("logs", histogram_freq=1)]},
+            "CPU",
             240 * 100 * 50,
             "for wide/kernel, [5000, 30]",
         ),
+        ({"saves": "a.keras"}, "CPU", WHOLE_FILE, "Saving 'a.keras'"),
+        ({"saves": CHECKPOINT}, "CPU", 8 * 2**20, "write buffer"),
+        ({"saves": [CHECKPOINT]}, "GPU", WEIGHTS + SLOTS + 8 * 2**20, "copies all variables from the GPU"),
+        ({"saves": "exported"}, "GPU", WEIGHTS + 8 * 2**20, "Exporting to 'exported'"),
+        # The costliest decides: they do not happen at once.
+        ({"saves": ["a.weights.h5", "a.keras"]}, "CPU", WHOLE_FILE, "Saving 'a.weights.h5'"),
     ],
 )
-def test_each_way_to_save_is_counted_on_the_host_and_the_variables_on_the_device(callback, expected, words):
-    made = estimate(build, batch_size=4, callbacks=[callback, keras.callbacks.EarlyStopping()])
+def test_each_way_to_save_is_counted_on_the_host_and_the_variables_on_the_device(how, device, expected, words):
+    made = estimate(build, batch_size=4, device=device, jit_compile=False, **how)
     phase = made.phases["checkpoint"]
     assert phase.host_peak_bytes == expected
     assert phase.peak_bytes == made.resident_bytes == sum(item.bytes for item in phase.live_at_peak)
     assert words in "\n".join(made.assumptions)
     assert Estimate.from_json(made.to_json()) == made
-    assert made.at_batch_size(8).phases["checkpoint"].host_peak_bytes == expected
 
 
 def test_callbacks_that_save_nothing_add_nothing_and_others_are_refused():
     quiet = [keras.callbacks.EarlyStopping(), keras.callbacks.TensorBoard("logs")]
-    assert "checkpoint" not in estimate(build, batch_size=4, callbacks=quiet).phases
-    assert all(phase.host_peak_bytes == 0 for phase in estimate(build, batch_size=4).phases.values())
+    made = estimate(build, batch_size=4, callbacks=quiet)
+    assert "checkpoint" not in made.phases
+    assert all(phase.host_peak_bytes == 0 for phase in made.phases.values())
     with pytest.raises(UsageError, match=r"callbacks= takes the Keras callbacks .* not .a\.keras"):
         estimate(build, batch_size=4, callbacks="a.keras")
+    with pytest.raises(UsageError, match=r"saves= takes file names .*'a\.weights\.h5'.* not 3"):
+        estimate(build, batch_size=4, saves=["a.keras", 3])
+
+
+def test_another_batch_is_saved_alike():
+    made = estimate(build, batch_size=4, saves="a.keras")
+    assert made.at_batch_size(8).phases["checkpoint"].host_peak_bytes == WHOLE_FILE
