@@ -73,6 +73,7 @@ export function hugeRecording(count: number): Recording {
     requested_peak_bytes: sum(held),
     peak_without_scratch_bytes: sum(held),
     peak_range: [Math.round(sum(held) * 0.97), Math.round(sum(held) * 1.06)],
+    host_peak_bytes: 0,
     peak_op: "gradient_tape/backbone/stage_5/block_49/attention/layer_with_a_long_name_2999/MatMul_1",
     categories: held,
   });

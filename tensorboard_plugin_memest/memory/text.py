@@ -59,11 +59,15 @@ def _phases(estimate: Estimate) -> Table:
     table.add_column("Phase")
     table.add_column("Peak", justify="right")
     table.add_column("Can be", justify="right")
+    on_host = any(phase.host_peak_bytes for phase in estimate.phases.values())
+    if on_host:
+        table.add_column("On the host", justify="right")
     table.add_column("Reached at", overflow="fold")
     for phase in estimate.phases.values():
         low, high = (format_bytes(end) for end in phase.peak_range)
         spread = f"{low} to {high}" if low != high else ""
-        table.add_row(PHASES.get(phase.name, phase.name), format_bytes(phase.peak_bytes), spread, phase.peak_op)
+        host = [format_bytes(phase.host_peak_bytes) if phase.host_peak_bytes else ""] if on_host else []
+        table.add_row(PHASES.get(phase.name, phase.name), format_bytes(phase.peak_bytes), spread, *host, phase.peak_op)
     return table
 
 

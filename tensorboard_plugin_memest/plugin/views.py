@@ -308,6 +308,7 @@ def _phase(phase: Phase) -> Plain:
         "peak_without_scratch_bytes": phase.peak_without_scratch_bytes,
         "peak_range": list(phase.peak_range),
         "peak_op": phase.peak_op,
+        "host_peak_bytes": phase.host_peak_bytes,
         "categories": _categories(phase.categories),
     }
 

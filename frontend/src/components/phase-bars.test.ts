@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { byTestId, shown, text } from "../testing/dom";
-import { measuredSteps, overview } from "../testing/samples";
+import { estimate, measuredSteps, overview } from "../testing/samples";
 import { PhaseBars } from "./phase-bars";
 
 it("phases are bars whose segments carry their bytes and whose label says them", async () => {
@@ -30,4 +30,12 @@ it("phases are marked with the steps' own peaks", async () => {
   const marks = byTestId(bars.shadowRoot!, "phase-measured").map((mark) => mark.dataset["bytes"]);
   expect(marks).toEqual(["2600", "3000", "3050"]);
   expect(text(bars.shadowRoot!.querySelector(".key")!)).toContain("measured, the steps without the data pipeline");
+});
+
+it("what a phase takes of the host's memory is told apart from the device's", async () => {
+  const [build, step] = estimate().phases;
+  const phases = [build!, { ...step!, name: "checkpoint", host_peak_bytes: 1024 }];
+  const bars = await shown(new PhaseBars(), { overview: overview("a", { estimate: estimate({ phases }) }) });
+  const told = byTestId(bars.shadowRoot!, "phase-host");
+  expect(told.map((one) => [one.dataset["bytes"], text(one)])).toEqual([["1024", "1.0 KiB of the host's memory"]]);
 });

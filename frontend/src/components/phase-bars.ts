@@ -101,7 +101,7 @@ export class PhaseBars extends LitElement {
     `;
   }
 
-  #note({ op, range, measured }: PhaseRow): TemplateResult {
+  #note({ op, range, measured, host }: PhaseRow): TemplateResult {
     const parts: (TemplateResult | string)[] = [];
     if (measured) {
       parts.push(
@@ -113,6 +113,13 @@ export class PhaseBars extends LitElement {
     const spread = range && formatRange(range, this.unit);
     if (spread) {
       parts.push(`can be ${spread}`);
+    }
+    if (host) {
+      parts.push(
+        html`<span data-testid="phase-host" data-bytes=${host} title=${exactBytes(host)}
+          >${formatBytes(host, this.unit)} of the host's memory</span
+        >`,
+      );
     }
     if (op) {
       parts.push(html`peak at <code title=${op}>${shortened(op)}</code>`);

@@ -158,6 +158,8 @@ export interface Phase {
   /** Lowest and highest peak over the orders of execution that can happen. */
   peak_range: [Bytes, Bytes];
   peak_op: string;
+  /** What the phase takes of the host's memory besides, such as saving; 0 where that is nothing or not known. */
+  host_peak_bytes: Bytes;
   categories: BytesPerCategory;
 }
 

@@ -18,6 +18,8 @@ export interface PhaseRow {
   range: [Bytes, Bytes] | null;
   /** The op at which the predicted peak is reached. */
   op: string;
+  /** What it takes of the host's memory besides. */
+  host: Bytes;
   outcome: Outcome | null;
   measured: { bytes: Bytes; what: string } | null;
 }
@@ -35,6 +37,7 @@ export function phaseRows(overview: Overview): PhaseRow[] {
       segments: segmentsOf(phase.categories),
       range: low === high ? null : [low, high],
       op: phase.peak_op,
+      host: phase.host_peak_bytes,
       outcome: verdict?.phases[phase.name]?.outcome ?? null,
       measured: measured.get(phase.name) ?? null,
     };
@@ -49,6 +52,7 @@ export function phaseRows(overview: Overview): PhaseRow[] {
         segments: [],
         range: null,
         op: "",
+        host: 0,
         outcome: null,
         measured: value,
       });

@@ -52,3 +52,13 @@ def test_many_layers_are_summed_up_and_add_up():
     assert ["total", f"{count}.0", "MiB", f"{count}.0", "MiB"] in rows
     assert sum(row[:1] == ["layer0"] for row in rows) == 1
     assert not any(row[:1] == [f"layer{count - 1}"] for row in rows)
+
+
+def test_what_a_phase_takes_of_the_host_has_a_column_of_its_own_where_there_is_any():
+    estimate = sample_estimate()
+    assert "On the host" not in str(estimate)
+    saving = replace(estimate.phases["step"], name="checkpoint", host_peak_bytes=3 * 2**20)
+    shown = str(replace(estimate, phases={**estimate.phases, "checkpoint": saving}))
+    assert "On the host" in shown
+    (row,) = [line.split() for line in shown.splitlines() if line.split()[:1] == ["checkpoint"]]
+    assert ["3.0", "MiB"] in [row[n : n + 2] for n in range(len(row))]

@@ -144,6 +144,7 @@ def test_phases(full):
         "peak_without_scratch_bytes": 3 * KERNEL_BYTES,
         "peak_range": [3 * KERNEL_BYTES - 4096, 3 * KERNEL_BYTES + 4096],
         "peak_op": "uniform/AddV2",
+        "host_peak_bytes": 0,
         "categories": {"weights": KERNEL_BYTES, "temporaries": 2 * KERNEL_BYTES},
     }
     assert list(phases[2]["categories"].items()) == [
