@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-# Two trainings at once would not fit into memory, and the test runner wants the cores for itself.
+# Two targets at once would not fit into memory, and the test runner wants the cores for itself.
 .NOTPARALLEL:
 
 VENV ?= .venv
@@ -17,6 +17,8 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 DEMO_ARGS ?=
 BENCHMARK_ARGS ?=
 PYTEST_ARGS ?=
+# Two, and not one for each core: each holds TensorFlow and up to some GiB of tensors.
+PYTEST_WORKERS ?= 2
 
 # Tools of the environment go before those of the machine.
 export PATH := $(abspath $(VENV))/bin:$(PATH)
@@ -42,7 +44,7 @@ demo: $(STAMPS)/demo $(STATIC) ## make the demo's runs and open TensorBoard on t
 
 test: lint browser $(STATIC) ## lint, then all tests: vitest and pytest
 	npm --prefix frontend test
-	python -m pytest $(PYTEST_ARGS)
+	python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and prettier
 	ruff check

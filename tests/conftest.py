@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from tests.server import tensorboard_process
 
@@ -62,15 +63,21 @@ class Demo:
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Demo:
     """The demo's output, made once a session; its two runs that need many GiB are estimated and not trained."""
-    place = tmp_path_factory.mktemp("demo")
-    made = Demo(place / "runs", place / "work", ("small", "fixed"), "")
-    ran = subprocess.run(
-        made.command("--no-serve"), cwd=REPOSITORY, capture_output=True, text=True, timeout=540, check=False
-    )
-    assert ran.returncode == 0, f"The demo failed:\n{ran.stdout}\n{ran.stderr}"
-    return Demo(made.runs, made.work, made.trained, ran.stdout)
+    place = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        place = place.parent  # which all workers of the session share
+    made = Demo(place / "demo" / "runs", place / "demo" / "work", ("small", "fixed"), "")
+    printed = place / "demo-printed.txt"
+    with FileLock(place / "demo.lock"):
+        if not printed.exists():
+            ran = subprocess.run(
+                made.command("--no-serve"), cwd=REPOSITORY, capture_output=True, text=True, timeout=540, check=False
+            )
+            assert ran.returncode == 0, f"The demo failed:\n{ran.stdout}\n{ran.stderr}"
+            printed.write_text(ran.stdout)
+    return replace(made, output=printed.read_text())
 
 
 StartTensorBoard = Callable[..., str]
