@@ -189,7 +189,7 @@ export function hugeRecording(count: number): Recording {
       problems: [],
     },
     timelines: { build: curve, first_step: curve, step: curve },
-    items: Object.fromEntries(phases.map(({ name }) => [name, { phase: name, peak_bytes: peak, items }])),
+    items: Object.fromEntries(phases.map(({ name }) => [name, { items }])),
     peaks: { devices: [{ ...device, windows }] },
     profiles: {},
   };

@@ -32,7 +32,7 @@ const STATES: Record<string, () => Api> = {
   "loading-run": () => ({ ...recordedApi(RECORDED), overview: () => never }),
   error: () => ({ ...recordedApi(RECORDED), overview: broken }),
   "error-runs": () => ({ ...recordedApi(RECORDED), runs: broken }),
-  "error-curves": () => ({ ...recordedApi(RECORDED), timeline: broken, profile: broken, items: broken }),
+  "error-curves": () => ({ ...recordedApi(RECORDED), timeline: broken, profile: broken, moment: broken }),
 };
 
 const parameters = new URLSearchParams(location.search);

@@ -58,13 +58,13 @@ describe("the tab", () => {
     ]);
   });
 
-  it("lists what is alive only when asked", async () => {
-    const asked = vi.fn(api().items);
-    const app = await tab({ items: asked });
-    expect(asked).not.toHaveBeenCalled();
-    const [details] = byTestId(app.shadowRoot!, "items") as HTMLDetailsElement[];
-    details!.open = true;
-    details!.dispatchEvent(new Event("toggle"));
-    await vi.waitFor(() => expect(asked.mock.calls).toEqual([["a", "step"]]));
+  it("looks into the peak, and into the moment that was chosen", async () => {
+    const asked = vi.fn(api().moment);
+    const app = await tab({ moment: asked });
+    expect(asked.mock.calls).toEqual([["a", { phase: "step" }, "layer"]]);
+    await app.store.choose({ moment: "p3", by: "shape" });
+    expect(asked.mock.lastCall).toEqual(["a", { phase: "step", at: 3 }, "shape"]);
+    await app.store.choose({ phase: "build" });
+    expect(asked.mock.lastCall).toEqual(["a", { phase: "build" }, "shape"]);
   });
 });

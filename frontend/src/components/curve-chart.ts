@@ -5,34 +5,59 @@ import uPlotStyles from "uplot/dist/uPlot.min.css?inline";
 import { exactBytes, formatBytes, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
 import { base } from "../style/shared";
-import { tickLabel, type ByteAxis } from "../views/axis";
-import type { Band, ChartData, Level, Told } from "../views/chart";
-import { peakIndex } from "../views/curves";
+import { tickLabel, zoomedAxis, type ByteAxis } from "../views/axis";
+import type { Band, ChartData, Level, Pin, Told } from "../views/chart";
+import { placed, type Box } from "../views/labels";
+import { panned, within, zoomed, WHOLE, type Range, type Stretch } from "../views/stretch";
 
 const HEIGHT = 260;
-const Y_AXIS_WIDTH = 62;
+const Y_AXIS_WIDTH = 70;
 const FONT_SIZE = 11;
+/** What one notch of the wheel and one press of a key leave of a stretch. */
+const WHEEL = 0.8;
+const KEY = 0.5;
+const PAN = 0.25;
+/** Pixels; shorter drags are clicks, and drags that are thinner than `BOTH` zoom one axis only. */
+const CLICK = 4;
+const BOTH = 24;
+/** A wheel that turns on after the page was scrolled goes on scrolling the page, for so many milliseconds. */
+const SCROLLING = 400;
+/** Milliseconds of rest after which a zoom by wheel or keys is told. */
+const REST = 180;
 
-/** Stepped lines on a byte axis, with bands, levels, the peak marked, and each moment told on hover or by arrow keys. */
+/**
+ * Stepped lines on a byte axis, with bands, levels and a pinned point. Each moment is told on hover or by arrow keys.
+ *
+ * Both axes zoom: by a drag, the wheel (with Shift the byte axis) and keys. Fires `stretch` (detail: Stretch) when what is
+ * on show was changed, and `pick` (detail: index) when a moment was chosen.
+ */
 @customElement("memest-curve-chart")
 export class CurveChart extends LitElement {
   @property({ attribute: false }) data: ChartData = { x: [], series: [] };
-  @property({ attribute: false }) axis: ByteAxis = { max: 1, ticks: [0], limitBeyond: false };
+  @property({ attribute: false }) axis: ByteAxis = { min: 0, max: 1, ticks: [0], limitBeyond: false };
+  /** First and last x of all there is, which may be more than `data` has. */
+  @property({ attribute: false }) extent: Range | null = null;
+  @property({ attribute: false }) stretch: Stretch = WHOLE;
   @property({ attribute: false }) levels: readonly Level[] = [];
   @property({ attribute: false }) bands: readonly Band[] = [];
+  @property({ attribute: false }) pin: Pin | null = null;
+  /** Where the chosen moment is. */
+  @property({ type: Number }) mark: number | null = null;
   @property({ attribute: false }) formatX: (x: number) => string = String;
   @property({ attribute: false }) describe: (index: number) => Told = () => ({ title: "", where: "", figures: [] });
-  /** Words beside the mark on the first line's peak. */
-  @property() peakLabel = "";
   @property() label = "";
   @property() unit: Unit = "GiB";
   /** A change of theme draws the canvas anew: it cannot follow custom properties by itself. */
   @property() theme: Theme = "light";
   @state() private told: (Told & { left: number; top: number }) | null = null;
+  /** What is on show: as given, until a person changes it. */
+  @state() private view: Stretch = WHOLE;
   @query(".plot") private plot!: HTMLElement;
 
   #chart: uPlot | null = null;
   #index: number | null = null;
+  #pressed: { x: number; y: number } | null = null;
+  #rest: ReturnType<typeof setTimeout> | undefined;
   readonly #resized = new ResizeObserver(() => this.#fit());
 
   override connectedCallback(): void {
@@ -43,34 +68,71 @@ export class CurveChart extends LitElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#resized.disconnect();
+    clearTimeout(this.#rest);
     this.#destroy();
   }
 
+  override willUpdate(changed: PropertyValues): void {
+    if (changed.has("stretch")) {
+      this.view = this.stretch;
+    }
+  }
+
   override updated(changed: PropertyValues): void {
-    const drawn: (keyof CurveChart)[] = ["data", "axis", "levels", "bands", "peakLabel", "unit", "theme"];
-    if (drawn.some((name) => changed.has(name))) {
+    const lines = (data: ChartData | undefined): string => JSON.stringify(data?.series.map(({ colour }) => colour));
+    const old = changed.get("data") as ChartData | undefined;
+    if (changed.has("theme") || (changed.has("data") && lines(old) !== lines(this.data))) {
       this.#destroy();
+    }
+    if (!this.#chart) {
       this.#fit();
+      return;
+    }
+    if (changed.has("data")) {
+      this.told = null;
+      this.#chart.setData(this.#columns(), false);
+    }
+    const drawn: (keyof CurveChart)[] = ["data", "axis", "extent", "levels", "bands", "pin", "mark", "unit"];
+    if (changed.has("view") || drawn.some((name) => changed.has(name))) {
+      this.#scale();
     }
   }
 
   override render(): TemplateResult {
+    const last = Math.max(0, this.data.x.length - 1);
+    const { told } = this;
+    const spoken = told && [told.title, ...told.figures.map(({ text, label }) => `${text} ${label}`), told.where];
+    const isWhole = this.view.x === null && this.view.y === null;
     return html`<div
         class="plot"
-        role="img"
+        role="slider"
         tabindex="0"
         aria-label=${this.label}
-        @keydown=${(event: KeyboardEvent) => this.#step(event)}
+        aria-valuemin="0"
+        aria-valuemax=${last}
+        aria-valuenow=${this.#index ?? 0}
+        aria-valuetext=${spoken?.filter(Boolean).join(", ") ?? "no moment chosen"}
+        @keydown=${(event: KeyboardEvent) => this.#press(event)}
         @blur=${() => this.#leave()}
+        @wheel=${(event: WheelEvent) => this.#turn(event)}
+        @mousedown=${(event: MouseEvent) => (this.#pressed = { x: event.clientX, y: event.clientY })}
+        @click=${(event: MouseEvent) => this.#click(event)}
+        @dblclick=${() => this.#show(WHOLE)}
       ></div>
-      ${this.told ? this.#tooltip(this.told) : nothing}`;
+      ${
+        isWhole
+          ? nothing
+          : html`<button type="button" class="reset" data-testid="zoom-reset" @click=${() => this.#show(WHOLE)}>
+              Show all
+            </button>`
+      }
+      ${told ? this.#tooltip(told) : nothing}`;
   }
 
   #tooltip({ title, where, figures, left, top }: Told & { left: number; top: number }): TemplateResult {
     const leftward = left > this.clientWidth / 2;
     return html`<div
       class="tooltip"
-      role="status"
       data-testid="chart-tooltip"
       style="top:${Math.min(top + 10, HEIGHT - 60)}px;${leftward ? `right:${this.clientWidth - left + 12}px` : `left:${left + 12}px`}"
     >
@@ -81,6 +143,17 @@ export class CurveChart extends LitElement {
       )}
       ${where ? html`<div class="soft">${where}</div>` : nothing}
     </div>`;
+  }
+
+  /** All there is along x. */
+  get #whole(): Range {
+    const { x } = this.data;
+    const [from, to] = this.extent ?? [x[0] ?? 0, x.at(-1) ?? 1];
+    return from < to ? [from, to] : [from, from + 1];
+  }
+
+  get #shown(): { x: Range; y: Range } {
+    return { x: this.view.x ?? this.#whole, y: this.view.y ?? [this.axis.min, this.axis.max] };
   }
 
   /** While the tab is hidden there is no width to draw in; the observer calls again when there is. */
@@ -95,15 +168,102 @@ export class CurveChart extends LitElement {
       }
       return;
     }
-    const x = [...this.data.x];
-    const columns = this.data.series.map((series) => [...series.values]);
-    this.#chart = new uPlot(this.#options(width), [x, ...columns], this.plot);
+    this.#chart = new uPlot(this.#options(width), this.#columns(), this.plot);
+    this.#scale();
+  }
+
+  #columns(): uPlot.AlignedData {
+    return [[...this.data.x], ...this.data.series.map(({ values }) => [...values])];
+  }
+
+  /** Draws what is on show. */
+  #scale(): void {
+    const { x, y } = this.#shown;
+    this.#chart?.batch((chart: uPlot) => {
+      chart.setScale("x", { min: x[0], max: x[1] });
+      chart.setScale("y", { min: y[0], max: y[1] });
+    });
+    this.#chart?.redraw();
   }
 
   #destroy(): void {
     this.#chart?.destroy();
     this.#chart = null;
     this.told = null;
+  }
+
+  /** Shows a stretch, and tells of it: at once, or when no other has followed for a moment. */
+  #show(view: Stretch, later = false): void {
+    this.view = view;
+    clearTimeout(this.#rest);
+    const tell = (): boolean => this.dispatchEvent(new CustomEvent<Stretch>("stretch", { detail: view }));
+    if (later) {
+      this.#rest = setTimeout(tell, REST);
+    } else {
+      tell();
+    }
+  }
+
+  #zoom(axis: "x" | "y", factor: number, centre: number): boolean {
+    const whole: Range = axis === "x" ? this.#whole : [this.axis.min, this.axis.max];
+    const before = this.view[axis];
+    const range = zoomed(this.#shown[axis], whole, factor, centre);
+    if (String(range) === String(before)) {
+      return false;
+    }
+    this.#show({ ...this.view, [axis]: range }, true);
+    return true;
+  }
+
+  #pan(axis: "x" | "y", share: number): void {
+    const whole: Range = axis === "x" ? this.#whole : [this.axis.min, this.axis.max];
+    this.#show({ ...this.view, [axis]: panned(this.#shown[axis], whole, share) }, true);
+  }
+
+  #turn(event: WheelEvent): void {
+    const chart = this.#chart;
+    const turned = event.deltaY || event.deltaX;
+    if (!chart || !turned || performance.now() - scrolledAt < SCROLLING) {
+      return;
+    }
+    const area = chart.over.getBoundingClientRect();
+    const axis = event.shiftKey ? "y" : "x";
+    const at =
+      axis === "x" ? chart.posToVal(event.clientX - area.left, "x") : chart.posToVal(event.clientY - area.top, "y");
+    // Where there is nothing left to zoom out of, the page scrolls.
+    if (this.#zoom(axis, turned < 0 ? WHEEL : 1 / WHEEL, at)) {
+      event.preventDefault();
+    }
+  }
+
+  #click(event: MouseEvent): void {
+    const moved = this.#pressed && Math.hypot(event.clientX - this.#pressed.x, event.clientY - this.#pressed.y);
+    if (moved !== null && moved < CLICK && this.#index !== null) {
+      this.#pick(this.#index);
+    }
+  }
+
+  #pick(index: number): void {
+    this.dispatchEvent(new CustomEvent<number>("pick", { detail: index }));
+  }
+
+  /** A drag has ended: what lies in it is to be shown. */
+  #selected(chart: uPlot): void {
+    const { left, top, width, height } = chart.select;
+    chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    if (Math.hypot(width, height) < CLICK) {
+      return;
+    }
+    const area = chart.over;
+    // uPlot stretches a drag along one axis over all of the other.
+    const wide = width >= CLICK && width < area.clientWidth - 1;
+    const tall = height >= CLICK && height < area.clientHeight - 1;
+    const x: Range = [chart.posToVal(left, "x"), chart.posToVal(left + width, "x")];
+    const y: Range = [chart.posToVal(top + height, "y"), chart.posToVal(top, "y")];
+    this.#show({
+      x: wide ? within(x, this.#whole) : this.view.x,
+      y: tall ? within(y, [this.axis.min, this.axis.max]) : this.view.y,
+    });
   }
 
   #options(width: number): uPlot.Options {
@@ -119,24 +279,26 @@ export class CurveChart extends LitElement {
       cursor: {
         y: false,
         points: { size: 7 },
-        drag: { x: true, y: false },
+        drag: { x: true, y: true, uni: BOTH, setScale: false },
+        // A double click shows all; what uPlot itself would do knows only what is in `data`.
+        bind: { dblclick: () => null },
         // What is in use between two events is what the one before left, however near the next one is.
         dataIdx: (chart, _, nearest, x) => (nearest > 0 && (chart.data[0][nearest] ?? x) > x ? nearest - 1 : nearest),
       },
-      scales: { x: { time: false }, y: { range: [0, this.axis.max] } },
+      scales: { x: { time: false, auto: false }, y: { auto: false } },
       axes: [
         {
           ...axis,
           size: 26,
           grid: { show: false },
-          space: 70,
+          space: 80,
           values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? this.formatX(split) : "")),
         },
         {
           ...axis,
           size: Y_AXIS_WIDTH,
-          splits: () => this.axis.ticks,
-          values: (_, splits) => splits.map((split) => tickLabel(split, this.axis.max, this.unit)),
+          splits: () => this.#seenAxis.ticks,
+          values: (_, splits) => splits.map((split) => tickLabel(split, this.#seenAxis.max, this.unit)),
         },
       ],
       series: [
@@ -152,10 +314,15 @@ export class CurveChart extends LitElement {
       ],
       hooks: {
         drawClear: [(chart) => this.#drawBands(chart)],
-        draw: [(chart) => this.#drawLevels(chart), (chart) => this.#drawPeak(chart)],
+        draw: [(chart) => this.#drawMark(chart), (chart) => this.#drawPin(chart, this.#drawLevels(chart))],
         setCursor: [(chart) => this.#tell(chart)],
+        setSelect: [(chart) => this.#selected(chart)],
       },
     };
+  }
+
+  get #seenAxis(): ByteAxis {
+    return zoomedAxis(this.axis, this.view.y, this.unit);
   }
 
   #drawBands(chart: uPlot): void {
@@ -186,15 +353,37 @@ export class CurveChart extends LitElement {
     ctx.restore();
   }
 
-  #drawLevels(chart: uPlot): void {
+  /** The chosen moment. */
+  #drawMark(chart: uPlot): void {
     const { ctx, bbox } = chart;
+    if (this.mark === null) {
+      return;
+    }
+    const x = chart.valToPos(this.mark, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) {
+      return;
+    }
+    ctx.save();
+    ctx.strokeStyle = this.#token("--accent");
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  /** Gives back where the words stand. */
+  #drawLevels(chart: uPlot): Box[] {
+    const { ctx, bbox } = chart;
+    const taken: Box[] = [];
     ctx.save();
     this.#type(ctx);
     for (const level of this.levels) {
-      if (level.bytes > this.axis.max) {
+      const y = chart.valToPos(level.bytes, "y", true);
+      if (y < bbox.top || y > bbox.top + bbox.height) {
         continue;
       }
-      const y = chart.valToPos(level.bytes, "y", true);
       ctx.strokeStyle = ctx.fillStyle = this.#token(level.colour);
       ctx.lineWidth = 1.5 * devicePixelRatio;
       ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
@@ -202,47 +391,56 @@ export class CurveChart extends LitElement {
       ctx.moveTo(bbox.left, y);
       ctx.lineTo(bbox.left + bbox.width, y);
       ctx.stroke();
-      ctx.textAlign = level.side;
+      const text = `${level.label} ${formatBytes(level.bytes, this.unit)}`;
+      const { width } = ctx.measureText(text);
+      const height = FONT_SIZE * devicePixelRatio;
       const inset = 4 * devicePixelRatio;
-      const x = level.side === "left" ? bbox.left + inset : bbox.left + bbox.width - inset;
-      this.#halo(
-        ctx,
-        `${level.label} ${formatBytes(level.bytes, this.unit)}`,
-        x,
-        level.below ? y + 3.5 * inset : y - inset,
-      );
+      const left = level.side === "left" ? bbox.left + inset : bbox.left + bbox.width - inset - width;
+      const top = level.below ? y + inset : y - inset - height;
+      this.#halo(ctx, text, left, top + height);
+      // Nothing else goes on the line itself, beside its words or elsewhere.
+      taken.push({ left, top, width, height }, { left: bbox.left, top: y - 1, width: bbox.width, height: 2 });
     }
     ctx.restore();
+    return taken;
   }
 
-  #drawPeak(chart: uPlot): void {
-    const series = this.data.series[0];
-    const index = this.peakLabel && series ? peakIndex(series.values) : -1;
-    if (!series || index < 0) {
+  /** The pinned point; one that is out of sight is named at the edge behind which it lies. */
+  #drawPin(chart: uPlot, taken: readonly Box[]): void {
+    const { pin } = this;
+    if (!pin) {
       return;
     }
     const { ctx, bbox } = chart;
-    const x = chart.valToPos(this.data.x[index]!, "x", true);
-    const y = chart.valToPos(series.values[index]!, "y", true);
-    if (x < bbox.left || x > bbox.left + bbox.width) {
-      return;
-    }
+    const at = { x: chart.valToPos(pin.x, "x", true), y: chart.valToPos(pin.bytes, "y", true) };
+    const [right, bottom] = [bbox.left + bbox.width, bbox.top + bbox.height];
+    const point = {
+      x: Math.max(bbox.left, Math.min(right, at.x)),
+      y: Math.max(bbox.top, Math.min(bottom, at.y)),
+    };
+    const arrow = at.x < bbox.left ? "← " : at.x > right ? "→ " : at.y < bbox.top ? "↑ " : at.y > bottom ? "↓ " : "";
+    const text = arrow + pin.text;
     ctx.save();
     this.#type(ctx);
-    ctx.fillStyle = this.#token(series.colour);
-    ctx.beginPath();
-    ctx.arc(x, y, 3.5 * devicePixelRatio, 0, 2 * Math.PI);
-    ctx.fill();
-    const { width } = ctx.measureText(this.peakLabel);
-    const left = Math.max(bbox.left, Math.min(x - width / 2, bbox.left + bbox.width - width));
-    ctx.textAlign = "left";
+    if (!arrow) {
+      ctx.fillStyle = this.#token(pin.colour);
+      ctx.beginPath();
+      ctx.arc(point.x, point.y, 3.5 * devicePixelRatio, 0, 2 * Math.PI);
+      ctx.fill();
+    }
+    const size = { width: ctx.measureText(text).width, height: FONT_SIZE * devicePixelRatio };
+    // Words may stand in the strip above the plot, where the names of the bands are, only without bands.
+    const strip = this.bands.length ? 0 : 16 * devicePixelRatio;
+    const bounds = { left: bbox.left, top: bbox.top - strip, width: bbox.width, height: bbox.height + strip };
+    const box = placed(point, size, bounds, taken, 6 * devicePixelRatio);
     ctx.fillStyle = this.#token("--ink");
-    this.#halo(ctx, this.peakLabel, left, y - 8 * devicePixelRatio);
+    this.#halo(ctx, text, box.left, box.top + box.height);
     ctx.restore();
   }
 
-  /** Text that stays readable over lines. */
+  /** Text that stays readable over lines; from `x` on, on the line `y`. */
   #halo(ctx: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+    ctx.textAlign = "left";
     ctx.setLineDash([]);
     ctx.lineJoin = "round";
     ctx.lineWidth = 4 * devicePixelRatio;
@@ -268,17 +466,52 @@ export class CurveChart extends LitElement {
     this.told = { ...this.describe(idx), left: left + Y_AXIS_WIDTH, top: Math.max(0, top ?? 0) };
   }
 
-  #step(event: KeyboardEvent): void {
-    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50, Home: -Infinity, End: Infinity }[event.key];
-    if (by === undefined || !this.#chart) {
+  /** Arrow keys go from moment to moment and with Shift move what is on show; + and - zoom, with Shift the byte axis. */
+  #press(event: KeyboardEvent): void {
+    const chart = this.#chart;
+    if (!chart || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    event.preventDefault();
-    const last = this.data.x.length - 1;
-    const index = Math.max(0, Math.min(last, (this.#index ?? -1) + by));
-    const left = this.#chart.valToPos(this.data.x[index]!, "x");
-    const top = this.#chart.valToPos(this.data.series[0]!.values[index]!, "y");
-    this.#chart.setCursor({ left, top });
+    const { x, y } = this.#shown;
+    const here = this.#index === null ? (x[0] + x[1]) / 2 : (this.data.x[this.#index] ?? x[0]);
+    const actions: Record<string, () => void> = {
+      "+": () => this.#zoom("x", KEY, here),
+      "=": () => this.#zoom("x", KEY, here),
+      "-": () => this.#zoom("x", 1 / KEY, here),
+      ArrowUp: () => (event.shiftKey ? this.#pan("y", PAN) : this.#zoom("y", KEY, (y[0] + y[1]) / 2)),
+      ArrowDown: () => (event.shiftKey ? this.#pan("y", -PAN) : this.#zoom("y", 1 / KEY, (y[0] + y[1]) / 2)),
+      ArrowLeft: () => (event.shiftKey ? this.#pan("x", -PAN) : this.#step(-1)),
+      ArrowRight: () => (event.shiftKey ? this.#pan("x", PAN) : this.#step(1)),
+      PageUp: () => this.#step(-50),
+      PageDown: () => this.#step(50),
+      Home: () => this.#step(-Infinity),
+      End: () => this.#step(Infinity),
+      Enter: () => this.#index !== null && this.#pick(this.#index),
+      "0": () => this.#show(WHOLE),
+      Escape: () => this.#show(WHOLE),
+    };
+    const act = actions[event.key];
+    if (act) {
+      event.preventDefault();
+      act();
+    }
+  }
+
+  /** Goes `by` moments on, among those in sight. */
+  #step(by: number): void {
+    const { x } = this.data;
+    const [from, to] = this.#shown.x;
+    const first = Math.max(
+      0,
+      x.findIndex((value) => value >= from),
+    );
+    const after = x.findIndex((value) => value > to);
+    const last = (after < 0 ? x.length : after) - 1;
+    const index = Math.max(first, Math.min(last, (this.#index ?? first - 1) + by));
+    const chart = this.#chart!;
+    const left = chart.valToPos(x[index]!, "x");
+    const top = chart.valToPos(this.data.series[0]!.values[index]!, "y");
+    chart.setCursor({ left, top });
     // Moments that share a pixel share its position: say which one is meant.
     this.#index = index;
     this.told = { ...this.describe(index), left: left + Y_AXIS_WIDTH, top };
@@ -311,6 +544,22 @@ export class CurveChart extends LitElement {
       .u-select {
         background: var(--area);
       }
+      .reset {
+        position: absolute;
+        right: 24px;
+        top: 22px;
+        font: inherit;
+        font-size: 12px;
+        color: var(--accent);
+        background: var(--card);
+        border: 1px solid var(--edge);
+        border-radius: 5px;
+        padding: 1px 8px;
+        cursor: pointer;
+      }
+      .reset:hover {
+        background: var(--hover);
+      }
       .tooltip {
         position: absolute;
         z-index: 2;
@@ -330,3 +579,7 @@ export class CurveChart extends LitElement {
     `,
   ];
 }
+
+/** When the page was last scrolled. */
+let scrolledAt = -Infinity;
+addEventListener("scroll", () => (scrolledAt = performance.now()), { passive: true, capture: true });

@@ -1,6 +1,6 @@
 import { html, nothing, type TemplateResult } from "lit";
 import { exactBytes, formatShape, formatShare, type Unit } from "../format/bytes";
-import type { Bytes, Item } from "../model/types";
+import type { AliveItem, Bytes, Item } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
 import { plainBytes } from "./figure";
 
@@ -8,7 +8,7 @@ export const ITEM_COLUMNS = 7;
 
 /** Items as a table; `whole` is what their shares are of. Wants the styles `tables` around it. */
 export function itemTable(
-  items: readonly Item[],
+  items: readonly (Item | AliveItem)[],
   whole: Bytes,
   unit: Unit,
   window: { first: number; before: TemplateResult | typeof nothing; after: TemplateResult | typeof nothing } = {
@@ -35,16 +35,15 @@ export function itemTable(
   </table>`;
 }
 
-function itemRow(item: Item, index: number, whole: Bytes, unit: Unit): TemplateResult {
+function itemRow(item: Item | AliveItem, index: number, whole: Bytes, unit: Unit): TemplateResult {
+  const { count, all_bytes: held } = "count" in item ? item : { count: 1, all_bytes: item.bytes };
   return html`<tr data-testid="item-row" data-name=${item.name} data-index=${index}>
-    <th scope="row"><code>${item.name}</code></th>
+    <th scope="row"><code>${item.name}</code>${count > 1 ? html` <span class="soft">× ${count}</span>` : nothing}</th>
     <td title=${LABELS[item.category]}>
       <span class="swatch" style="background:${categoryFill(item.category)}"></span>${item.role}
     </td>
-    <td class="number" data-column="held" data-bytes=${item.bytes} title=${exactBytes(item.bytes)}>
-      ${plainBytes(item.bytes, unit)}
-    </td>
-    <td class="number">${formatShare(item.bytes, whole)}</td>
+    <td class="number" data-column="held" data-bytes=${held} title=${exactBytes(held)}>${plainBytes(held, unit)}</td>
+    <td class="number">${formatShare(held, whole)}</td>
     <td
       class="number"
       data-column="requested"

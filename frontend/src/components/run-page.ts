@@ -2,7 +2,7 @@ import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import type { Theme } from "../host/theme";
 import { valueOf } from "../model/load";
-import { phaseOf, profileOf, type State } from "../model/questions";
+import { groupingOf, markOf, momentOf, phaseOf, profileOf, type State } from "../model/questions";
 import type { Estimate, Overview } from "../model/types";
 import { base } from "../style/shared";
 import "./advice-card";
@@ -11,8 +11,8 @@ import "./compare-card";
 import "./crash-card";
 import "./dominant-items";
 import "./host-card";
-import "./items-card";
 import "./layers-card";
+import "./moment-card";
 import "./notes-card";
 import "./peaks-card";
 import "./phase-bars";
@@ -100,7 +100,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "step",
     title: "One step",
-    width: "rest",
+    width: "whole",
     draw: ({ overview, shown, theme }) =>
       html`<memest-step-card
         .overview=${overview}
@@ -108,14 +108,37 @@ const SLOTS: readonly Slot[] = [
         .curve=${shown.curve}
         .profileId=${profileOf(shown)}
         .profile=${shown.profile}
+        .stretch=${shown.place.step}
+        .time=${shown.place.time}
+        .mark=${markOf(shown)}
         .unit=${shown.place.unit}
         .theme=${theme}
       ></memest-step-card>`,
   },
   {
+    id: "alive",
+    title: "What is alive",
+    width: "whole",
+    draw: ({ shown, theme }) => {
+      const of = momentOf(shown);
+      return (
+        of &&
+        html`<memest-moment-card
+          .moment=${shown.moment}
+          .phase=${of.phase ?? null}
+          .chosen=${of.at !== undefined}
+          .by=${groupingOf(shown).by}
+          .group=${shown.place.group}
+          .unit=${shown.place.unit}
+          .theme=${theme}
+        ></memest-moment-card>`
+      );
+    },
+  },
+  {
     id: "peaks",
     title: "Measured peaks",
-    width: "third",
+    width: "whole",
     draw: ({ overview, shown, theme }) =>
       html`<memest-peaks-card
         .overview=${overview}
@@ -131,20 +154,6 @@ const SLOTS: readonly Slot[] = [
     draw: ({ estimate, overview, shown }) =>
       estimate &&
       html`<memest-layers-card .estimate=${estimate} .place=${shown.place} .run=${overview.name}></memest-layers-card>`,
-  },
-  {
-    id: "items",
-    title: "Alive at the peak",
-    width: "whole",
-    draw: ({ estimate, shown }) =>
-      estimate &&
-      html`<memest-items-card
-        .phases=${estimate.phases.map(({ name }) => name)}
-        .peakPhase=${estimate.peak_phase}
-        .phase=${shown.place.items || null}
-        .items=${shown.items}
-        .unit=${shown.place.unit}
-      ></memest-items-card>`,
   },
   {
     id: "what-if",

@@ -1,11 +1,10 @@
 import { expect, it } from "vitest";
 import { shown, text } from "../testing/dom";
-import { measuredSteps, overview } from "../testing/samples";
+import { curve, measuredSteps, overview } from "../testing/samples";
 import { StepCard } from "./step-card";
 
 it("a measured curve says that the data pipeline is in it, which it is not in the predicted one", async () => {
-  const timeline = { unit: "op" as const, ticks: [0, 1], live_bytes: [1, 2], op_index: [0, 0], ops: ["x"], spans: [] };
-  const load = { state: "ready" as const, value: { peak_bytes: 2, events: 2, timeline } };
+  const load = { state: "ready" as const, value: curve() };
   const profile = {
     id: "p",
     allocator: "bfc",

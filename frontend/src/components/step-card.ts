@@ -1,19 +1,26 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { formatBytes, type Unit } from "../format/bytes";
+import { formatBytes, grouped, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
 import { valueOf, type Load } from "../model/load";
 import type { Curve, Overview, ProfileHeadline } from "../model/types";
 import { base, card, segments, tables } from "../style/shared";
 import { byteAxis, type ByteAxis } from "../views/axis";
 import type { Level } from "../views/chart";
-import { curveData, describeMoment, formatTime, peakIndex } from "../views/curves";
-import { counted, phaseLabel, shortened } from "../views/words";
+import { curveData, describeMoment, formatTime, peakPin } from "../views/curves";
+import { parseStretch, stretchText, type Stretch } from "../views/stretch";
+import { counted, phaseLabel } from "../views/words";
 import { bars } from "./bar";
 import { choose } from "./choose";
 import "./curve-chart";
 import { bytes } from "./figure";
 import { itemTable } from "./item-rows";
+
+/** Where a moment that is looked into stands: on which curve, at which tick. */
+export interface Mark {
+  on: "predicted" | "measured";
+  tick: number;
+}
 
 /**
  * One step, predicted op by op and measured over time, side by side on one byte axis.
@@ -25,6 +32,10 @@ export class StepCard extends LitElement {
   @property({ attribute: false }) curve: Load<Curve> = { state: "idle" };
   @property() profileId: string | null = null;
   @property({ attribute: false }) profile: Load<Curve> = { state: "idle" };
+  /** What of the two curves is on show, as it stands in the address. */
+  @property() stretch = "";
+  @property() time = "";
+  @property({ attribute: false }) mark: Mark | null = null;
   @property() unit: Unit = "GiB";
   @property() theme: Theme = "light";
 
@@ -123,35 +134,39 @@ export class StepCard extends LitElement {
     if (timeline.ticks.length === 0) {
       return html`<p class="soft">Nothing was allocated or freed here.</p>`;
     }
-    const position = peakIndex(timeline.live_bytes);
-    const op = timeline.ops[timeline.op_index[position]!] ?? "";
     const predicted = kind === "predicted";
+    const colour = predicted ? "--accent" : "--measured";
+    const { op = "" } = curve.peak ?? {};
     return html`<memest-curve-chart
         data-testid="${kind}-chart"
         data-peak-bytes=${curve.peak_bytes}
-        .data=${
-          predicted
-            ? curveData(curve, "predicted", "--accent", "--area")
-            : curveData(curve, "measured", "--measured", "--measured-area")
-        }
+        data-events=${timeline.ticks.length}
+        .data=${curveData(curve, kind, colour, predicted ? "--area" : "--measured-area")}
         .axis=${axis}
+        .extent=${curve.extent}
+        .stretch=${parseStretch(predicted ? this.stretch : this.time)}
         .levels=${levels}
         .bands=${timeline.spans}
-        .formatX=${timeline.unit === "ns" ? formatTime : (x: number) => x.toLocaleString("en-US")}
+        .pin=${peakPin(curve, this.unit, colour)}
+        .mark=${this.mark?.on === kind ? this.mark.tick : null}
+        .formatX=${timeline.unit === "ns" ? formatTime : grouped}
         .describe=${(index: number) => describeMoment(timeline, index, this.unit)}
-        peakLabel="${formatBytes(curve.peak_bytes, this.unit)} at ${shortened(op)}"
         .unit=${this.unit}
         .theme=${this.theme}
         label="${predicted ? "Predicted" : "Measured"} memory in use; the peak is ${formatBytes(
           curve.peak_bytes,
           this.unit,
-        )} at ${op}. Arrow keys go from moment to moment."
+        )} at ${op}. Arrow keys go from moment to moment, Enter looks into one, plus and minus zoom."
+        @stretch=${(event: CustomEvent<Stretch>) =>
+          choose(this, { [predicted ? "step" : "time"]: stretchText(event.detail) })}
+        @pick=${(event: CustomEvent<number>) =>
+          choose(this, { moment: `${kind[0]}${timeline.positions[event.detail]!}` })}
       ></memest-curve-chart>
       <p class="below soft">
         ${predicted ? "op by op, in the predicted order" : "time since the profile started"} ·
         ${counted(curve.events, "event")}${
           curve.events > timeline.ticks.length
-            ? `, thinned to ${timeline.ticks.length.toLocaleString("en-US")} with every high and low kept`
+            ? `, ${timeline.ticks.length.toLocaleString("en-US")} drawn with every high and low among them`
             : nothing
         }${!predicted && this.overview.measured.pipeline_bytes ? " · with the data pipeline" : nothing}
       </p>`;
@@ -211,7 +226,7 @@ export class StepCard extends LitElement {
       }
       .below {
         font-size: 11.5px;
-        margin: 2px 0 0 62px;
+        margin: 2px 0 0 70px;
       }
       .missing {
         border: 1px dashed var(--edge);

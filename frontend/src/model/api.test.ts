@@ -18,11 +18,15 @@ describe("httpApi", () => {
     const api = httpApi(BASE, fetcher);
     expect(await api.runs()).toEqual([]);
     await api.overview("sub dir/a+b&c", "9.29GiB");
-    await api.profile("r", "cpu_bfc@host/1");
+    await api.profile("r", "cpu_bfc@host/1", null);
+    await api.timeline("r", "step", [0, 70]);
+    await api.moment("r", { phase: "step", at: 0 }, "shape");
     expect(asked).toEqual([
       "http://localhost:6006/prefix/data/plugin/memest/runs",
       "http://localhost:6006/prefix/data/plugin/memest/overview?run=sub+dir%2Fa%2Bb%26c&limit=9.29GiB",
       "http://localhost:6006/prefix/data/plugin/memest/profile?run=r&id=cpu_bfc%40host%2F1",
+      "http://localhost:6006/prefix/data/plugin/memest/timeline?run=r&phase=step&from=0&to=70",
+      "http://localhost:6006/prefix/data/plugin/memest/moment?run=r&phase=step&at=0&by=shape",
     ]);
   });
 

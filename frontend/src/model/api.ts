@@ -1,10 +1,12 @@
+import type { Range } from "../views/stretch";
 import type {
   Compared,
   Curve,
   Gpu,
+  Grouping,
   Headline,
   HostAnswer,
-  ItemsAnswer,
+  Moment,
   Overview,
   PeaksAnswer,
   WhatIfAnswer,
@@ -21,15 +23,23 @@ export class ApiError extends Error {
   }
 }
 
+/** A moment of a predicted (`phase`) or measured (`id`) timeline; without `at` its peak. */
+export interface MomentOf {
+  phase?: string;
+  id?: string;
+  at?: number;
+}
+
 /** What the tab asks; one method per route of docs/http_api.md. */
 export interface Api {
   runs: () => Promise<Headline[]>;
   gpus: () => Promise<Gpu[]>;
   overview: (run: string, limit: string) => Promise<Overview>;
   compare: (run: string, others: readonly string[], limit: string) => Promise<Compared>;
-  items: (run: string, phase: string) => Promise<ItemsAnswer>;
-  timeline: (run: string, phase: string) => Promise<Curve>;
-  profile: (run: string, id: string) => Promise<Curve>;
+  /** `stretch`: from which tick to which; null for all. */
+  timeline: (run: string, phase: string, stretch: Range | null) => Promise<Curve>;
+  profile: (run: string, id: string, stretch: Range | null) => Promise<Curve>;
+  moment: (run: string, of: MomentOf, by: Grouping) => Promise<Moment>;
   peaks: (run: string) => Promise<PeaksAnswer>;
   host: (run: string) => Promise<HostAnswer>;
   whatIf: (run: string) => Promise<WhatIfAnswer>;
@@ -70,9 +80,10 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
     gpus: async () => (await get<{ gpus: Gpu[] }>("gpus", {})).gpus,
     overview: (run, limit) => get("overview", { run, limit }),
     compare: (run, others, limit) => get("compare", { run, with: others, limit }),
-    items: (run, phase) => get("items", { run, phase }),
-    timeline: (run, phase) => get("timeline", { run, phase }),
-    profile: (run, id) => get("profile", { run, id }),
+    timeline: (run, phase, stretch) => get("timeline", { run, phase, ...ticks(stretch) }),
+    profile: (run, id, stretch) => get("profile", { run, id, ...ticks(stretch) }),
+    moment: (run, { phase = "", id = "", at }, by) =>
+      get("moment", { run, phase, id, at: at === undefined ? "" : String(at), by }),
     peaks: (run) => get("peaks", { run }),
     host: (run) => get("host", { run }),
     whatIf: (run) => get("what_if", { run }),
@@ -82,4 +93,8 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
       return "profile" in plugins ? get<string[]>("../profile/runs", {}) : [];
     },
   };
+}
+
+function ticks(stretch: Range | null): Record<string, string> {
+  return stretch ? { from: String(stretch[0]), to: String(stretch[1]) } : {};
 }

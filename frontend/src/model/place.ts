@@ -19,8 +19,6 @@ export interface Place {
   phase: string;
   /** Id of the profile whose curve is on show. */
   profile: string;
-  /** Phase whose list of what is alive is open. */
-  items: string;
   /** The card that was linked to, by its id in components/run-page.ts. */
   card: string;
   /** The layer that was linked to. */
@@ -42,6 +40,14 @@ export interface Place {
   precision: string;
   mode: string;
   gpu: string;
+  /** What of the predicted curve is on show, as `stretchText` writes it; likewise of the measured one. */
+  step: string;
+  time: string;
+  /** The moment that is looked into: `p12` is event 12 of the predicted curve, `m12` of the measured one. */
+  moment: string;
+  /** By what its buffers are added up, one of GROUPINGS or `each`; and the group that is looked into. */
+  by: string;
+  group: string;
 }
 
 export const START: Place = {
@@ -52,7 +58,6 @@ export const START: Place = {
   unit: "GiB",
   phase: "",
   profile: "",
-  items: "",
   card: "",
   layer: "",
   find: "",
@@ -68,7 +73,29 @@ export const START: Place = {
   precision: "",
   mode: "",
   gpu: "",
+  step: "",
+  time: "",
+  moment: "",
+  by: "",
+  group: "",
 };
+
+/** What is about something ends when another is chosen: a stretch of a curve with the curve. */
+const ENDS: Partial<Record<keyof Place, readonly (keyof Place)[]>> = {
+  run: ["step", "time", "moment", "group"],
+  phase: ["step", "moment", "group"],
+  profile: ["time", "moment", "group"],
+  moment: ["group"],
+  by: ["group"],
+};
+
+/** The place after a change of it. */
+export function changed(place: Place, change: Partial<Place>): Place {
+  const ended = (Object.keys(change) as (keyof Place)[])
+    .filter((key) => change[key] !== place[key])
+    .flatMap((key) => ENDS[key] ?? []);
+  return { ...place, ...Object.fromEntries(ended.map((key) => [key, START[key]])), ...change };
+}
 
 /** Several names as one text. */
 export function joined(names: readonly string[]): string {

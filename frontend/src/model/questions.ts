@@ -1,16 +1,19 @@
-import { ApiError, type Api } from "./api";
+import { parseStretch } from "../views/stretch";
+import { ApiError, type Api, type MomentOf } from "./api";
 import { valueOf, type Load } from "./load";
 import { parted, type Place } from "./place";
-import type {
-  Compared,
-  Curve,
-  Gpu,
-  Headline,
-  HostAnswer,
-  ItemsAnswer,
-  Overview,
-  PeaksAnswer,
-  WhatIfAnswer,
+import {
+  GROUPINGS,
+  type Compared,
+  type Curve,
+  type Gpu,
+  type Grouping,
+  type Headline,
+  type HostAnswer,
+  type Moment,
+  type Overview,
+  type PeaksAnswer,
+  type WhatIfAnswer,
 } from "./types";
 
 /** An overview, and why the server did not take the limit that was typed. */
@@ -26,7 +29,7 @@ export interface Answers {
   peaks: PeaksAnswer;
   curve: Curve;
   profile: Curve;
-  items: ItemsAnswer;
+  moment: Moment;
   host: HostAnswer;
   whatIf: WhatIfAnswer;
   xprofSessions: string[];
@@ -94,24 +97,31 @@ export const QUESTIONS: { readonly [S in Slot]: (state: State) => Wanted<Answers
   curve: (state) => {
     const overview = valueOf(state.overview);
     const phase = phaseOf(state);
+    const { x } = parseStretch(state.place.step);
     return overview?.estimate && phase !== null
-      ? { about: [overview.name, phase], ask: (api) => api.timeline(overview.name, phase) }
+      ? { about: [overview.name, phase], by: [String(x)], ask: (api) => api.timeline(overview.name, phase, x) }
       : null;
   },
 
   profile: (state) => {
     const overview = valueOf(state.overview);
     const profile = profileOf(state);
+    const { x } = parseStretch(state.place.time);
     return overview && profile !== null
-      ? { about: [overview.name, profile], ask: (api) => api.profile(overview.name, profile) }
+      ? { about: [overview.name, profile], by: [String(x)], ask: (api) => api.profile(overview.name, profile, x) }
       : null;
   },
 
-  items: (state) => {
+  moment: (state) => {
     const overview = valueOf(state.overview);
-    const { items } = state.place;
-    return overview?.estimate?.phases.some(({ name }) => name === items)
-      ? { about: [overview.name, items], ask: (api) => api.items(overview.name, items) }
+    const of = momentOf(state);
+    const { by, server } = groupingOf(state);
+    return overview && of
+      ? {
+          about: [overview.name, of.phase ?? "", of.id ?? ""],
+          by: [String(of.at), by],
+          ask: (api) => api.moment(overview.name, of, server),
+        }
       : null;
   },
 
@@ -142,10 +152,12 @@ export function othersOf(state: State): string[] {
   return parted(state.place.compare).filter((other) => other !== run && isThere(state, other));
 }
 
-/** The phase whose predicted curve is on show: the chosen one, or the last; null without an estimate. */
+/** The phase whose predicted curve is on show: the chosen one, or that with the peak; null without an estimate. */
 export function phaseOf(state: State): string | null {
-  const names = valueOf(state.overview)?.estimate?.phases.map(({ name }) => name) ?? [];
-  return names.includes(state.place.phase) ? state.place.phase : (names.at(-1) ?? null);
+  const estimate = valueOf(state.overview)?.estimate;
+  const names = estimate?.phases.map(({ name }) => name) ?? [];
+  const wanted = [state.place.phase, estimate?.peak_phase].find((name) => name !== undefined && names.includes(name));
+  return wanted ?? names.at(-1) ?? null;
 }
 
 /** The profile on show: the chosen one, or the last; null where the run has none. */
@@ -163,6 +175,34 @@ export function xprofSessionOf(state: State): string | null {
   const sessions = (valueOf(state.xprofSessions) ?? []).filter(ours);
   // Several runs may have been profiled within one second.
   return sessions.find((session) => session.startsWith(`${overview?.name}/`)) ?? sessions[0] ?? null;
+}
+
+/** The moment that is looked into: the chosen one, or the peak, predicted rather than measured; null without any. */
+export function momentOf(state: State): MomentOf | null {
+  const { moment } = state.place;
+  const [phase, id] = [phaseOf(state), profileOf(state)];
+  const at = /^[pm]\d+$/.test(moment) ? Number(moment.slice(1)) : undefined;
+  if (moment.startsWith("m") && id !== null) {
+    return { id, ...(at === undefined ? {} : { at }) };
+  }
+  if (phase !== null) {
+    return { phase, ...(at === undefined || moment.startsWith("m") ? {} : { at }) };
+  }
+  return id === null ? null : { id };
+}
+
+/** Where the chosen moment stands: on which curve, at which tick; null for none, and until it is known. */
+export function markOf(state: State): { on: "predicted" | "measured"; tick: number } | null {
+  const of = momentOf(state);
+  const moment = valueOf(state.moment);
+  return of?.at === undefined || !moment ? null : { on: of.id ? "measured" : "predicted", tick: moment.tick };
+}
+
+/** How what is alive is shown: `each` buffer alone, which the server is asked for by layer, or added up. */
+export function groupingOf(state: State): { by: Grouping | "each"; server: Grouping } {
+  const { by } = state.place;
+  const server = GROUPINGS.find((grouping) => grouping === by) ?? "layer";
+  return { by: by === "each" ? "each" : server, server };
 }
 
 function isThere(state: State, run: string): boolean {

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { api, deferred, estimate, headline, overview } from "../testing/samples";
 import { ApiError } from "./api";
 import { joined, START, type Place } from "./place";
-import { othersOf, phaseOf, profileOf, runOf, xprofSessionOf } from "./questions";
+import { markOf, othersOf, phaseOf, profileOf, runOf, xprofSessionOf } from "./questions";
 import { Store } from "./store";
 import type { Headline, Overview } from "./types";
 
@@ -64,7 +64,7 @@ describe("starting", () => {
       api({ timeline, profile: profiles, peaks, overview: (run) => Promise.resolve(answers[run]!) }),
     );
     await store.goTo(START);
-    expect([timeline, profiles, peaks].map((asked) => asked.mock.calls)).toEqual([[], [["a", "p1"]], [["a"]]]);
+    expect([timeline, profiles, peaks].map((asked) => asked.mock.calls)).toEqual([[], [["a", "p1", null]], [["a"]]]);
     await store.choose({ run: "b" });
     expect([timeline, profiles, peaks].map((asked) => asked.mock.calls.length)).toEqual([1, 1, 1]);
     expect(profileOf(store.state)).toBeNull();
@@ -96,7 +96,7 @@ describe("answers that come too late", () => {
     const started = store.goTo(START);
     await vi.waitFor(() => expect(store.state.curve.state).toBe("loading"));
     await store.choose({ run: "b" });
-    slow.resolve({ ...(await api().timeline("a", "step")), peak_bytes: 42 });
+    slow.resolve({ ...(await api().timeline("a", "step", null)), peak_bytes: 42 });
     await started;
     expect(store.state.curve).toEqual({ state: "idle" });
   });
@@ -157,6 +157,30 @@ describe("the limit", () => {
   });
 });
 
+describe("a stretch and a moment", () => {
+  it("are asked for, and end with the curve that they are of", async () => {
+    const timeline = vi.fn(api().timeline);
+    const store = new Store(api({ timeline }));
+    await store.goTo({ ...START, step: "5..70", moment: "p3", group: "net/a" });
+    expect(timeline.mock.lastCall).toEqual(["a", "step", [5, 70]]);
+    expect(markOf(store.state)).toEqual({ on: "predicted", tick: 2 });
+    await store.choose({ by: "op" });
+    expect(store.state.place).toMatchObject({ step: "5..70", moment: "p3", group: "" });
+    await store.choose({ phase: "build" });
+    expect(timeline.mock.lastCall).toEqual(["a", "build", null]);
+    expect(store.state.place).toEqual({ ...START, phase: "build", by: "op" });
+    expect(markOf(store.state)).toBeNull();
+  });
+
+  it("zooms on the bytes without asking anew", async () => {
+    const timeline = vi.fn(api().timeline);
+    const store = new Store(api({ timeline }));
+    await store.goTo(START);
+    await store.choose({ step: ";10..90" });
+    expect(timeline).toHaveBeenCalledTimes(1);
+  });
+});
+
 describe("reloading", () => {
   it("keeps place and what is known in view until the new answer is there", async () => {
     const later = deferred<Headline[]>();
@@ -165,15 +189,15 @@ describe("reloading", () => {
       api({ runs: () => (answers++ ? later.promise : Promise.resolve([headline("a"), headline("b")])) }),
     );
     await store.goTo({ ...START, run: "b", unit: "MiB" });
-    await store.choose({ items: "step" });
+    await store.choose({ moment: "p1" });
     const reloaded = store.reload();
     expect(store.state.runs).toMatchObject({ state: "loading", value: [{ name: "a" }, { name: "b" }] });
     expect(store.state.overview).toMatchObject({ value: { name: "b" } });
     later.resolve([headline("0"), headline("a"), headline("b")]);
     await reloaded;
-    expect(store.state.place).toEqual({ ...START, run: "b", unit: "MiB", items: "step" });
+    expect(store.state.place).toEqual({ ...START, run: "b", unit: "MiB", moment: "p1" });
     expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "b" } });
-    expect(store.state.items.state).toBe("ready");
+    expect(store.state.moment.state).toBe("ready");
   });
 
   it("moves on to a phase that the estimate has", async () => {

@@ -1,6 +1,6 @@
 import { ApiError, type Api } from "./api";
 import { IDLE, valueOf, type Load } from "./load";
-import { START, type Place } from "./place";
+import { changed, START, type Place } from "./place";
 import { QUESTIONS, SLOTS, type Slot, type State, type Wanted } from "./questions";
 
 /** What was asked last for a slot. */
@@ -47,7 +47,7 @@ export class Store {
     if (keys.every((key) => change[key] === this.#state.place[key])) {
       return;
     }
-    const place = { ...this.#state.place, ...change };
+    const place = changed(this.#state.place, change);
     this.#set({ place });
     this.remember(place);
     await this.#settle();

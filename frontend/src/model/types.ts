@@ -349,20 +349,49 @@ export interface Timeline {
   live_bytes: Bytes[];
   op_index: number[];
   ops: string[];
+  /** For each of `ops` the layer whose tensor it makes; null where that is not known. */
+  layers: (string | null)[];
+  /** Which events of the whole timeline these are. */
+  positions: number[];
   spans: Span[];
 }
 
+/** A curve, or the stretch of it that was asked for; all but `timeline` is of the whole. */
 export interface Curve {
   peak_bytes: Bytes;
   /** How many events there were before thinning. */
   events: number;
+  /** First and last tick; null without events. */
+  extent: [number, number] | null;
+  peak: { position: number; tick: number; live_bytes: Bytes; op: string } | null;
   timeline: Timeline;
 }
 
-export interface ItemsAnswer {
-  phase: string;
-  peak_bytes: Bytes;
-  items: Item[];
+/** Buffers that are alike in everything: `count` of them, `bytes` each and `all_bytes` together. */
+export type AliveItem = Item & { count: number; all_bytes: Bytes };
+
+export interface MomentGroup {
+  key: string;
+  bytes: Bytes;
+  count: number;
+  categories: BytesPerCategory;
+  items: AliveItem[];
+}
+
+export const GROUPINGS = ["layer", "op", "category", "shape"] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+/** Everything alive just after one event of a timeline. */
+export interface Moment {
+  position: number;
+  tick: number;
+  unit: "op" | "ns";
+  op: string;
+  live_bytes: Bytes;
+  by: Grouping;
+  bytes: Bytes;
+  count: number;
+  groups: MomentGroup[];
 }
 
 /** First step, last step, highest peak, most in use just after, least in use just before, highest rise. */

@@ -1,10 +1,12 @@
 import type { Api } from "../model/api";
 import type {
   Advice,
+  AliveItem,
   Compared,
   ComparedRow,
   ChoiceOutcome,
   Crash,
+  Curve,
   DevicePeaks,
   Estimate,
   Headline,
@@ -12,7 +14,9 @@ import type {
   LayerRow,
   Lever,
   Measured,
+  Moment,
   Overview,
+  Timeline,
   WhatIf,
 } from "../model/types";
 
@@ -315,7 +319,69 @@ export function compared(names: readonly string[]): Compared {
   };
 }
 
-const nothing = { unit: "op" as const, ticks: [], live_bytes: [], op_index: [], ops: [], spans: [] };
+/** Five events of two ops, the peak of 900 bytes in the middle. */
+export function curve(change: Partial<Timeline> = {}): Curve {
+  return {
+    peak_bytes: 900,
+    events: 5,
+    extent: [0, 4],
+    peak: { position: 2, tick: 2, live_bytes: 900, op: "net/b/MatMul" },
+    timeline: {
+      unit: "op",
+      ticks: [0, 1, 2, 3, 4],
+      live_bytes: [400, 600, 900, 600, 400],
+      op_index: [0, 1, 1, 0, 0],
+      ops: ["(start)", "net/b/MatMul"],
+      layers: [null, "net/b"],
+      positions: [0, 1, 2, 3, 4],
+      spans: [],
+      ...change,
+    },
+  };
+}
+
+/** Two layers: a weight and two activations that are alike, and a gradient. */
+export function moment(change: Partial<Moment> = {}): Moment {
+  const item = { role: "weight", variable: null, shape: [10, 10], dtype: "float32", requested_bytes: 400, count: 1 };
+  const weight: AliveItem = {
+    ...item,
+    layer: "net/a",
+    name: "net/a/kernel",
+    category: "weights",
+    bytes: 400,
+    all_bytes: 400,
+  };
+  const activation: AliveItem = {
+    ...weight,
+    name: "net/a/Relu",
+    category: "activations",
+    bytes: 100,
+    all_bytes: 200,
+    count: 2,
+  };
+  const gradient: AliveItem = { ...weight, layer: "net/b", name: "net/b/Grad", category: "gradients", all_bytes: 300 };
+  return {
+    position: 2,
+    tick: 2,
+    unit: "op",
+    op: "net/b/MatMul",
+    live_bytes: 900,
+    by: "layer",
+    bytes: 900,
+    count: 4,
+    groups: [
+      {
+        key: "net/a",
+        bytes: 600,
+        count: 3,
+        categories: { weights: 400, activations: 200 },
+        items: [weight, activation],
+      },
+      { key: "net/b", bytes: 300, count: 1, categories: { gradients: 300 }, items: [gradient] },
+    ],
+    ...change,
+  };
+}
 
 /** An Api of two runs, `a` and `b`. */
 export function api(change: Partial<Api> = {}): Api {
@@ -325,9 +391,9 @@ export function api(change: Partial<Api> = {}): Api {
     compare: (run, others) => Promise.resolve(compared([run, ...others])),
     xprofSessions: () => Promise.resolve([]),
     overview: (run) => Promise.resolve(overview(run)),
-    items: (_, phase) => Promise.resolve({ phase, peak_bytes: 0, items: [] }),
-    timeline: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
-    profile: () => Promise.resolve({ peak_bytes: 0, events: 0, timeline: nothing }),
+    timeline: () => Promise.resolve(curve()),
+    profile: () => Promise.resolve(curve({ unit: "ns" })),
+    moment: () => Promise.resolve(moment()),
     peaks: () => Promise.resolve({ devices: [] }),
     host: () => Promise.resolve({ host: null }),
     whatIf: () => Promise.resolve({ what_if: null }),

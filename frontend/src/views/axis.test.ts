@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byteAxis, byteTicks, tickLabel } from "./axis";
+import { byteAxis, byteTicks, tickLabel, zoomedAxis } from "./axis";
 
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
@@ -20,6 +20,20 @@ describe("byteAxis", () => {
   it("is an axis even without figures", () => {
     expect(byteAxis([], null, "GiB").max).toBeGreaterThan(0);
     expect(byteAxis([0, 0], null, "B").max).toBeGreaterThan(0);
+  });
+});
+
+describe("zoomedAxis", () => {
+  const axis = byteAxis([17 * GIB], 20 * GIB, "GiB");
+
+  it("is the axis itself where nothing is zoomed", () => {
+    expect(zoomedAxis(axis, null, "GiB")).toBe(axis);
+  });
+
+  it("has marks of its own inside a stretch", () => {
+    const zoomed = zoomedAxis(axis, [17 * GIB, 17.1 * GIB], "GiB");
+    expect([zoomed.min, zoomed.max]).toEqual([17 * GIB, 17.1 * GIB]);
+    expect(zoomed.ticks.map((tick) => tickLabel(tick, zoomed.max, "GiB"))).toEqual(["17 GiB", "17.05 GiB", "17.1 GiB"]);
   });
 });
 

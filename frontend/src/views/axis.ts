@@ -1,8 +1,10 @@
 import { bytesFigure, type Unit } from "../format/bytes";
 import type { Bytes } from "../model/types";
+import type { Range } from "./stretch";
 
-/** From 0 to `max` bytes, with marks at round numbers of the unit that people see. */
+/** From `min` to `max` bytes, with marks at round numbers of the unit that people see. */
 export interface ByteAxis {
+  min: Bytes;
   max: Bytes;
   ticks: Bytes[];
   /** The limit lies so far above everything else that the axis would show nothing but it; it is told in words then. */
@@ -18,20 +20,26 @@ export function byteAxis(figures: readonly Bytes[], limit: Bytes | null, unit: U
   const highest = Math.max(1, ...figures);
   const limitBeyond = limit !== null && limit > highest * LIMIT_REACH;
   const max = Math.max(highest, limitBeyond ? 0 : (limit ?? 0)) * HEADROOM;
-  return { max, ticks: byteTicks(max, unit, marks), limitBeyond };
+  return { min: 0, max, ticks: byteTicks(max, unit, marks), limitBeyond };
+}
+
+/** The same axis with only a stretch of it on show; null for all. */
+export function zoomedAxis(axis: ByteAxis, stretch: Range | null, unit: Unit): ByteAxis {
+  const [min, max] = stretch ?? [axis.min, axis.max];
+  return stretch ? { min, max, ticks: byteTicks(max, unit, 5, min), limitBeyond: axis.limitBeyond } : axis;
 }
 
 /** Exact bytes are for figures; a scale in them would be all digits. */
 const scaleUnit = (unit: Unit): Unit => (unit === "B" ? "GiB" : unit);
 
-/** Round numbers of the unit in which `max` is shown, about `marks` of them, from 0 on. */
-export function byteTicks(max: Bytes, unit: Unit, marks = 5): Bytes[] {
+/** Round numbers of the unit in which `max` is shown, about `marks` of them, from `min` to `max`. */
+export function byteTicks(max: Bytes, unit: Unit, marks = 5, min: Bytes = 0): Bytes[] {
   const factor = FACTORS[bytesFigure(Math.floor(max), scaleUnit(unit)).unit] ?? 1;
-  const rough = max / factor / marks;
+  const rough = (max - min) / factor / marks;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = ([1, 2, 5, 10].find((multiple) => multiple * power >= rough) ?? 10) * power * factor;
   const ticks = [];
-  for (let n = 0; n * step <= max; n++) {
+  for (let n = Math.ceil(min / step); n * step <= max; n++) {
     ticks.push(n * step);
   }
   return ticks;
@@ -44,7 +52,7 @@ export function tickLabel(tick: Bytes, max: Bytes, unit: Unit): string {
   }
   const shown = bytesFigure(Math.floor(max), scaleUnit(unit)).unit;
   const number = tick / (FACTORS[shown] ?? 1);
-  return `${Number(number.toPrecision(6)).toLocaleString("en-US")} ${shown}`;
+  return `${number.toLocaleString("en-US", { maximumSignificantDigits: 7 })} ${shown}`;
 }
 
 const FACTORS: Record<string, number> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };

@@ -25,6 +25,14 @@ export interface Level {
 
 export type Band = Span;
 
+/** A point that is named whatever is on show: the peak. */
+export interface Pin {
+  x: number;
+  bytes: Bytes;
+  text: string;
+  colour: string;
+}
+
 /** What is told about one moment of a chart. */
 export interface Told {
   title: string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Timeline } from "../model/types";
 import { peaks } from "../testing/samples";
-import { describeMoment, describeWindow, formatTime, peakIndex, peaksData } from "./curves";
+import { describeMoment, describeWindow, formatTime, peakPin, peaksData } from "./curves";
 
 const timeline: Timeline = {
   unit: "ns",
@@ -9,6 +9,8 @@ const timeline: Timeline = {
   live_bytes: [10, 2048],
   op_index: [1, 0],
   ops: ["adam/Mul", "x"],
+  layers: ["net/a", null],
+  positions: [4, 9],
   spans: [],
 };
 
@@ -16,10 +18,10 @@ describe("a moment", () => {
   it("is told with its op, its bytes and its time", () => {
     expect(describeMoment(timeline, 1, "GiB")).toEqual({
       title: "adam/Mul",
-      where: "1.5 ms",
+      where: "net/a · 1.5 ms",
       figures: [{ label: "in use", bytes: 2048, text: "2.0 KiB" }],
     });
-    expect(describeMoment({ ...timeline, unit: "op", ticks: [3, 7] }, 1, "B").where).toBe("op 7");
+    expect(describeMoment({ ...timeline, unit: "op", ticks: [3, 7] }, 0, "B").where).toBe("event 3");
   });
 
   it("has a time for people", () => {
@@ -27,9 +29,16 @@ describe("a moment", () => {
   });
 });
 
-it("finds the first moment at the peak", () => {
-  expect(peakIndex([1, 5, 3, 5])).toBe(1);
-  expect(peakIndex([])).toBe(-1);
+it("pins the peak of the whole curve, whatever stretch of it there is", () => {
+  const curve = { peak_bytes: 4096, events: 99, extent: [0, 70] as [number, number], timeline };
+  const peak = { position: 50, tick: 60, live_bytes: 4096, op: "gradient_tape/a_long_name_of_a_model/dense/MatMul" };
+  expect(peakPin({ ...curve, peak }, "GiB", "--c")).toEqual({
+    x: 60,
+    bytes: 4096,
+    text: "4.0 KiB at …long_name_of_a_model/dense/MatMul",
+    colour: "--c",
+  });
+  expect(peakPin({ ...curve, peak: null }, "GiB", "--c")).toBeNull();
 });
 
 describe("windows of steps", () => {

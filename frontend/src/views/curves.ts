@@ -1,6 +1,7 @@
 import { formatBytes, type Unit } from "../format/bytes";
-import type { Bytes, Curve, DevicePeaks, Timeline } from "../model/types";
-import type { ChartData, Told } from "./chart";
+import type { Curve, DevicePeaks, Timeline } from "../model/types";
+import type { ChartData, Pin, Told } from "./chart";
+import { shortened } from "./words";
 
 const MICROSECOND = 1e3;
 const MILLISECOND = 1e6;
@@ -14,26 +15,34 @@ export function curveData({ timeline }: Curve, label: string, colour: string, ar
   };
 }
 
-/** Index of the first moment at the peak; -1 for an empty timeline. */
-export function peakIndex(values: readonly Bytes[]): number {
-  let best = -1;
-  for (let n = 0; n < values.length; n++) {
-    if (best < 0 || values[n]! > values[best]!) {
-      best = n;
+/** The peak of a curve, wherever on it the stretch on show is. */
+export function peakPin({ peak }: Curve, unit: Unit, colour: string): Pin | null {
+  return (
+    peak && {
+      x: peak.tick,
+      bytes: peak.live_bytes,
+      text: `${formatBytes(peak.live_bytes, unit)} at ${shortened(peak.op)}`,
+      colour,
     }
-  }
-  return best;
+  );
 }
 
-/** The moment at `index` in words. */
+/** The moment at `index` in words: the op, its layer where that is known, and when. */
 export function describeMoment(timeline: Timeline, index: number, unit: Unit): Told {
+  const op = timeline.op_index[index]!;
+  const layer = timeline.layers[op];
   return {
-    title: timeline.ops[timeline.op_index[index]!] ?? "",
-    where: timeline.unit === "op" ? `op ${timeline.ticks[index]!}` : formatTime(timeline.ticks[index]!),
+    title: timeline.ops[op] ?? "",
+    where: `${layer ? `${layer} · ` : ""}${formatTick(timeline.ticks[index]!, timeline.unit)}`,
     figures: [
       { label: "in use", bytes: timeline.live_bytes[index]!, text: formatBytes(timeline.live_bytes[index]!, unit) },
     ],
   };
+}
+
+/** A tick of a timeline in words. */
+export function formatTick(tick: number, unit: Timeline["unit"]): string {
+  return unit === "op" ? `event ${tick.toLocaleString("en-US")}` : formatTime(tick);
 }
 
 /** Nanoseconds for people: `3.2 ms`, `1.07 s`. */
