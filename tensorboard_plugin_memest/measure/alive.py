@@ -127,7 +127,7 @@ def alive_at(
         return (Item(BEFORE_LAYER, LOST, Category.UNATTRIBUTED, LOST, None, None, None, in_use, in_use),)
     ended = Counter(events.requested_bytes[ended_before].tolist())
 
-    judge = _Judge(events, lives, steps, backward_ns, weight_shapes)
+    judge = Judge(events, lives, steps, backward_ns, weight_shapes)
     staying = list(before)
     items = []
     for start in inside.tolist():
@@ -167,7 +167,7 @@ def _fitting(variables: Sequence[Item], left: int, ended: Counter[int]) -> list[
     return kept
 
 
-class _Judge:
+class Judge:
     """Tells what tensors allocated in the window are for."""
 
     def __init__(

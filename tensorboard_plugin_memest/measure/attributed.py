@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tensorboard_plugin_memest.measure.alive import COPY, STEP_LAYER
@@ -53,13 +53,30 @@ def attributed(
             variables.remove(same)
             found.append(replace(same, bytes=item.bytes))
             continue
-        whose = owners.find(item.name, item.shape)
-        # Inputs, scratch and copies are told by how they were allocated; other tensors better by what is estimated.
-        is_open = item.category in _OPEN and item.role != COPY
-        if whose.category is not None and is_open and (estimate is not None or whose.variable is not None):
-            item = replace(item, category=whose.category, role=whose.role or item.role)
-        found.append(replace(item, layer=whose.layer or item.layer, variable=whose.variable))
+        found.append(_owned(item, owners, estimate))
     return tuple(sorted(found, key=lambda item: -item.bytes))
+
+
+def attributor(phase: str | None, estimate: Estimate | None) -> Callable[[Item], list[Item]]:
+    """A function that does the same for one item that is no variable; arguments as for `attributed`."""
+    owners, program = Owners(estimate, phase), _program(estimate, phase)
+    requested = sum(part.requested_bytes for part in program)
+
+    def attribute(item: Item) -> list[Item]:
+        if program and item.name == NO_OP and item.requested_bytes == requested:
+            return _opened(item, program)
+        return [_owned(item, owners, estimate) if item.layer == STEP_LAYER else item]
+
+    return attribute
+
+
+def _owned(item: Item, owners: Owners, estimate: Estimate | None) -> Item:
+    whose = owners.find(item.name, item.shape)
+    # Inputs, scratch and copies are told by how they were allocated; other tensors better by what is estimated.
+    is_open = item.category in _OPEN and item.role != COPY
+    if whose.category is not None and is_open and (estimate is not None or whose.variable is not None):
+        item = replace(item, category=whose.category, role=whose.role or item.role)
+    return replace(item, layer=whose.layer or item.layer, variable=whose.variable)
 
 
 def _variables(estimate: Estimate | None, phase: str | None, failed: tuple[int, ...] | None) -> list[Item]:

@@ -10,13 +10,15 @@ import numpy as np
 
 from tensorboard_plugin_memest.measure.alive import (
     BEFORE,
+    Judge,
     Lives,
     alive_at,
     find_lives,
     match_before,
     with_rest,
 )
-from tensorboard_plugin_memest.measure.attributed import attributed
+from tensorboard_plugin_memest.measure.attributed import attributed, attributor
+from tensorboard_plugin_memest.measure.buffers import buffers_of
 from tensorboard_plugin_memest.measure.xplane import Execution, MemoryEvents, Profile, read_xplane
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -49,16 +51,7 @@ def read_profile(path: str | os.PathLike[str], estimate: Estimate | None = None)
 def measured_profiles(profile: Profile, estimate: Estimate | None = None) -> list[MeasuredProfile]:
     """The same of a file that was decoded already."""
     steps = find_steps(profile)
-    found = [_measured(profile, events, steps, _variables(estimate, events.allocator)) for events in profile.memory]
-    return [_attributed(one, estimate) for one in found]
-
-
-def _attributed(profile: MeasuredProfile, estimate: Estimate | None) -> MeasuredProfile:
-    """`profile` with the owners of what was alive at its peak. Of another device the estimate knows nothing."""
-    if estimate is not None and profile.device_kind != estimate.subject.device:
-        estimate = None
-    phase = shown_phase(estimate, profile) if estimate else None
-    return replace(profile, live_at_peak=attributed(profile.live_at_peak, phase.name if phase else None, estimate))
+    return [_measured(profile, events, steps, estimate) for events in profile.memory]
 
 
 def alive_at_end(profile: Profile, estimate: Estimate | None = None) -> tuple[Item, ...]:
@@ -117,9 +110,11 @@ def _variables(estimate: Estimate | None, allocator: str) -> list[Item]:
 
 
 def _measured(
-    profile: Profile, events: MemoryEvents, steps: Sequence[Span], variables: Sequence[Item]
+    profile: Profile, events: MemoryEvents, steps: Sequence[Span], estimate: Estimate | None
 ) -> MeasuredProfile:
     lives = find_lives(events)
+    variables = _variables(estimate, events.allocator)
+    weight_shapes = {item.shape for item in variables if item.category is Category.WEIGHTS}
     before_bytes = _before_bytes(events)
     matched = match_before(variables, before_bytes)
     before = with_rest(matched, before_bytes)
@@ -127,9 +122,8 @@ def _measured(
     if before_bytes >= events.in_use[peak]:
         live_at_peak = before
     else:
-        weight_shapes = {item.shape for item in variables if item.category is Category.WEIGHTS}
         live_at_peak = alive_at(peak, events, lives, steps, profile.backward_ns, matched, weight_shapes)
-    return MeasuredProfile(
+    found = MeasuredProfile(
         allocator=events.allocator,
         host=profile.host,
         started_at=profile.started_at,
@@ -139,6 +133,15 @@ def _measured(
         timeline=_timeline(events, lives, steps),
         live_at_peak=live_at_peak,
     )
+    # Of another device the estimate knows nothing.
+    if estimate is not None and found.device_kind != estimate.subject.device:
+        estimate = None
+    shown = shown_phase(estimate, found) if estimate else None
+    phase = shown.name if shown else None
+    judge = Judge(events, lives, steps, profile.backward_ns, weight_shapes)
+    owner = attributor(phase, estimate)
+    allocations = buffers_of(events, lives, steps, profile.backward_ns, judge, matched, before_bytes, variables, owner)
+    return replace(found, live_at_peak=attributed(live_at_peak, phase, estimate), allocations=allocations)
 
 
 def _before_bytes(events: MemoryEvents) -> int:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
+
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,15 @@ class Allocations:
         """
         texts: dict[str, int] = {}
         kinds: dict[Item, int] = {}
-        rows = sorted((begin, end, kinds.setdefault(item, len(kinds))) for item, begin, end in buffers if begin < end)
+        # The same object stands for many buffers, and to look it up by what is in it takes long.
+        known: dict[int, tuple[int, Item]] = {}
+        rows = []
+        for item, begin, end in buffers:
+            if begin < end:
+                if id(item) not in known:
+                    known[id(item)] = kinds.setdefault(item, len(kinds)), item
+                rows.append((begin, end, known[id(item)][0]))
+        rows.sort()
         packed = [
             [
                 texts.setdefault(item.layer, len(texts)),
@@ -94,17 +107,23 @@ class Allocations:
 
     def alive_at(self, position: int) -> list[Alive]:
         """Everything alive just after the event at `position`, largest buffers first."""
-        counts: dict[int, int] = {}
-        begun = bisect_right(self.begin, position)
-        for kind, begin, length in zip(islice(self.kind, begun), self.begin, self.length, strict=False):
-            if position < begin + length:
-                counts[kind] = counts.get(kind, 0) + 1
-        alive = [Alive(self._item(self.kinds[kind]), count) for kind, count in counts.items()]
+        kind, begin, end = self._columns
+        there, counts = np.unique(kind[(begin <= position) & (position < end)], return_counts=True)
+        alive = [
+            Alive(self._item(self.kinds[number]), count)
+            for number, count in zip(there.tolist(), counts.tolist(), strict=True)
+        ]
         return sorted(alive, key=lambda one: (-one.item.bytes, one.item.name))
 
     def items_at(self, position: int) -> tuple[Item, ...]:
         """The same one by one."""
         return tuple(one.item for one in self.alive_at(position) for _ in range(one.count))
+
+    @cached_property
+    def _columns(self) -> tuple[Integers, Integers, Integers]:
+        """Kind, begin and end of each buffer."""
+        begin = np.asarray(self.begin, np.int64)
+        return np.asarray(self.kind, np.int64), begin, begin + np.asarray(self.length, np.int64)
 
     def _item(self, kind: Sequence[Any]) -> Item:
         layer, name, category, role, variable, shape, dtype, requested, held = kind

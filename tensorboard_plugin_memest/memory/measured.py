@@ -166,8 +166,8 @@ class MeasuredProfile:
             up to `before_bytes`.
         timeline: every allocation and deallocation, in nanoseconds since the start of the profile.
         live_at_peak: everything alive at the timeline's peak, largest first, `before` included.
-        allocations: the buffers of the timeline, those of `before` included; None where that was not kept, as before
-            memest did.
+        allocations: the buffers of the timeline, those of `before` included; None where the profile lacks events, and
+            where that was not kept, as before memest did.
     """
 
     allocator: str
@@ -195,9 +195,9 @@ class MeasuredProfile:
 
         The peak is known of every profile.
         """
-        if self.allocations is not None:
-            return self.allocations.alive_at(position)
-        return alike(self.live_at_peak) if position == self.timeline.peak_position else None
+        if position == self.timeline.peak_position and self.before_bytes <= self.timeline.peak_bytes:
+            return alike(self.live_at_peak)
+        return None if self.allocations is None else self.allocations.alive_at(position)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -5,8 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 # The op of events at which a step gives back what it took as a whole.
 END_OF_STEP = "(end of the step)"
@@ -63,12 +67,16 @@ class Timeline:
 
     @property
     def peak_bytes(self) -> int:
-        return max(self.live_bytes, default=0)
+        return 0 if self.peak_position is None else self.live_bytes[self.peak_position]
 
-    @property
+    @cached_property
     def peak_position(self) -> int | None:
         """Index of the first event at the peak; None when there is no event."""
-        return self.live_bytes.index(self.peak_bytes) if len(self) else None
+        return int(self._levels.argmax()) if len(self) else None
+
+    @cached_property
+    def _levels(self) -> npt.NDArray[np.int64]:
+        return np.asarray(self.live_bytes, np.int64)
 
     def peak_between(self, start: float, end: float) -> int:
         """The most in use after any event from tick `start` to tick `end`; 0 where there is none."""
@@ -116,9 +124,8 @@ class Timeline:
             edges = [bisect_left(self.ticks, start + part * whole // parts, begin, end) for part in range(parts)]
             for left, right in pairwise([*edges, end]):
                 if left < right:
-                    stretch = self.live_bytes[left:right]
-                    highest, lowest = left + stretch.index(max(stretch)), left + stretch.index(min(stretch))
-                    kept.update((left, highest, lowest, right - 1))
+                    stretch = self._levels[left:right]
+                    kept.update((left, left + int(stretch.argmax()), left + int(stretch.argmin()), right - 1))
         kept.update(position for position in (begin - 1, end) if 0 <= position < len(self))
         return sorted(kept)
 
