@@ -22,6 +22,7 @@ class Kind(str, Enum):
     """What a record holds."""
 
     ESTIMATE = "estimate"
+    HEADLINE = "headline"
     PEAKS = "peaks"
     PROFILE = "profile"
     NOTES = "notes"

@@ -12,6 +12,7 @@ from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.what_if import WhatIf
@@ -33,6 +34,7 @@ class Notes:
 
 Record = (
     Estimate
+    | Headline
     | MeasuredPeaks
     | MeasuredProfile
     | MeasuredBeside
@@ -45,7 +47,8 @@ Record = (
 )
 
 _DictRecord = (
-    type[MeasuredPeaks]
+    type[Headline]
+    | type[MeasuredPeaks]
     | type[MeasuredBeside]
     | type[MeasuredProfile]
     | type[Notes]
@@ -57,6 +60,7 @@ _DictRecord = (
 )
 
 _DICT_RECORDS: dict[Kind, _DictRecord] = {
+    Kind.HEADLINE: Headline,
     Kind.PEAKS: MeasuredPeaks,
     Kind.PROFILE: MeasuredProfile,
     Kind.NOTES: Notes,
@@ -77,6 +81,8 @@ def kind_and_tag(record: Record) -> tuple[Kind, str]:
     """
     if isinstance(record, Estimate):
         return Kind.ESTIMATE, tag_for(Kind.ESTIMATE)
+    if isinstance(record, Headline):
+        return Kind.HEADLINE, tag_for(Kind.HEADLINE)
     if isinstance(record, MeasuredPeaks):
         return Kind.PEAKS, tag_for(Kind.PEAKS, record.device)
     if isinstance(record, MeasuredProfile):

@@ -15,6 +15,7 @@ from tensorboard_plugin_memest.log.record import Notes, Record, encode, kind_and
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.what_if import WhatIf
@@ -42,8 +43,9 @@ class RunWriter:
         self._closed = False
 
     def write_estimate(self, estimate: Estimate) -> None:
-        """Records the prediction."""
+        """Records the prediction, and apart from it the little that a list of runs shows."""
         self._write(estimate)
+        self._write(Headline.of(estimate))
 
     def write_host(self, estimate: HostEstimate) -> None:
         """Records the prediction for the data pipeline."""

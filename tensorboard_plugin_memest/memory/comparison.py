@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, Window
 
 
@@ -45,7 +46,7 @@ class Comparison:
         return (self.predicted_peak_bytes - self.step_peak_bytes) / self.step_peak_bytes
 
 
-def compare(estimate: Estimate | None, peaks: MeasuredPeaks) -> Comparison:
+def compare(estimate: Estimate | Headline | None, peaks: MeasuredPeaks) -> Comparison:
     """Holds `estimate` against the peaks of one device.
 
     On a CPU the tensors of the data pipeline (cached elements, shuffle buffer, prefetched batches, arrays given to
@@ -64,15 +65,16 @@ def compare(estimate: Estimate | None, peaks: MeasuredPeaks) -> Comparison:
         estimate: what was predicted, for the kind of device that was measured; None to tell only what was measured.
         peaks: what was measured.
     """
+    headline = Headline.of(estimate) if isinstance(estimate, Estimate) else estimate
     on_cpu = peaks.device.partition(":")[0] == "CPU"
     phases = {
-        name: max(_step_peak(estimate, window) if on_cpu and estimate else window.peak_bytes for window in windows)
+        name: max(_step_peak(headline, window) if on_cpu and headline else window.peak_bytes for window in windows)
         for name, windows in peaks.phases.items()
     }
-    return Comparison(estimate.peak_bytes if estimate else None, peaks.peak_bytes, phases)
+    return Comparison(headline.peak_bytes if headline else None, peaks.peak_bytes, phases)
 
 
-def compare_devices(estimate: Estimate | None, devices: Iterable[MeasuredPeaks]) -> Comparison:
+def compare_devices(estimate: Estimate | Headline | None, devices: Iterable[MeasuredPeaks]) -> Comparison:
     """Holds `estimate` against the device of its kind, or without an estimate of any, whose steps peaked highest."""
     kind = estimate.subject.device if estimate else None
     found = [compare(estimate, peaks) for peaks in devices if kind in (None, peaks.device.partition(":")[0])]
@@ -80,18 +82,11 @@ def compare_devices(estimate: Estimate | None, devices: Iterable[MeasuredPeaks])
     return max(found, key=lambda comparison: comparison.step_peak_bytes or 0, default=nothing)
 
 
-def _step_peak(estimate: Estimate, window: Window) -> int:
+def _step_peak(headline: Headline, window: Window) -> int:
     """How high the highest step of `window` peaked by itself.
 
     Of a window of many steps this can be too high, as the step that rose most need not have begun with least; it is
     never too low and never above the measured peak.
     """
-    between = _in_use(estimate, "first_step", -1) if window.first_step == 0 else _in_use(estimate, "step", 0)
+    between = headline.after_first_step_bytes if window.first_step == 0 else headline.before_step_bytes
     return min(window.peak_bytes, between + window.rise_bytes)
-
-
-def _in_use(estimate: Estimate, phase: str, position: int) -> int:
-    """What the estimate says is in use at one end of a phase."""
-    if phase not in estimate.phases or not estimate.phases[phase].timeline.live_bytes:
-        return estimate.resident_bytes
-    return estimate.phases[phase].timeline.live_bytes[position]

@@ -40,5 +40,8 @@ class Cache(Generic[V]):
                 self._weight -= dropped
             return value
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._entries
+
     def __len__(self) -> int:
         return len(self._entries)

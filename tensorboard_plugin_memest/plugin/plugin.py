@@ -10,7 +10,7 @@ from tensorboard.context import RequestContext
 from tensorboard.plugins import base_plugin
 from werkzeug import wrappers
 
-from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, Kind, profile_id
+from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, Kind, profile_id, tag_for
 from tensorboard_plugin_memest.memory.alignment import align
 from tensorboard_plugin_memest.memory.catalogue import CATALOGUE
 from tensorboard_plugin_memest.memory.estimate import Phase
@@ -21,7 +21,7 @@ from tensorboard_plugin_memest.plugin import static, views
 from tensorboard_plugin_memest.plugin.cache import Cache
 from tensorboard_plugin_memest.plugin.http import WsgiApp, json_app, required, whole_number
 from tensorboard_plugin_memest.plugin.moments import GROUPINGS, moment_view
-from tensorboard_plugin_memest.plugin.reader import Listed, Reader
+from tensorboard_plugin_memest.plugin.reader import Listed, Listing, Reader
 from tensorboard_plugin_memest.plugin.side_by_side import side_by_side
 
 # The first and the last tick that are wanted; None: as far as there are any.
@@ -29,7 +29,7 @@ Stretch = tuple[int | None, int | None]
 
 DEFAULT_POINTS = 2000
 _HEADLINES_KEPT = 10_000
-_HEADLINE_KINDS = frozenset({Kind.ESTIMATE, Kind.PEAKS, Kind.NOTES})
+_HEADLINE_KINDS = frozenset({Kind.HEADLINE, Kind.PEAKS})
 
 
 class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
@@ -82,6 +82,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def runs_impl(self, ctx: RequestContext, experiment: str) -> views.Plain:
         """Every run with its headline."""
         listing = self._reader.listing(ctx, experiment)
+        self._reader.preload(ctx, experiment, self._unknown(experiment, listing), _HEADLINE_KINDS)
         return {"runs": [self._headline(ctx, experiment, name, listed) for name, listed in listing.items()]}
 
     def gpus_route(self, _request: wrappers.Request) -> Any:
@@ -250,9 +251,17 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def _headline(self, ctx: RequestContext, experiment: str, name: str, listed: list[Listed]) -> views.Plain:
         def make() -> tuple[views.Plain, int]:
-            return views.headline(self._reader.read(ctx, experiment, name, listed, _HEADLINE_KINDS)), 1
+            records = self._reader.read(ctx, experiment, name, listed, _HEADLINE_KINDS)
+            if records.headline is None and any(one.tag == tag_for(Kind.ESTIMATE) for one in listed):
+                # Written without one, or it cannot be read: the estimate itself tells, or says what is wrong.
+                records = self._reader.read(ctx, experiment, name, listed, {Kind.ESTIMATE, *_HEADLINE_KINDS})
+            return views.headline(records), 1
 
         return self._headlines.get((experiment, name, *listed), make)
+
+    def _unknown(self, experiment: str, listing: Listing) -> Listing:
+        """The runs whose headlines are not known yet."""
+        return {name: listed for name, listed in listing.items() if (experiment, name, *listed) not in self._headlines}
 
     def _profile(self, ctx: RequestContext, experiment: str, run: str, identity: str) -> MeasuredProfile:
         records = self._reader.run(ctx, experiment, run, {Kind.PROFILE})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from tensorboard import errors
@@ -15,6 +17,7 @@ from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.what_if import WhatIf
@@ -24,7 +27,8 @@ from tensorboard_plugin_memest.plugin.cache import Cache
 # (an estimate) as large.
 _CACHE_BYTES = 16 * 2**20
 
-ALL_KINDS: frozenset[Kind] = frozenset(Kind)
+# All but the headline, which the estimate has in it.
+ALL_KINDS: frozenset[Kind] = frozenset(Kind) - {Kind.HEADLINE}
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class RunRecords:
     Attributes:
         name: the run, as people know it.
         estimate: None without one, or where it was not asked for.
+        headline: the little of the estimate that a list shows; as above.
         peaks: one for each device, in natural order.
         beside: what was measured beside the training steps, in natural order.
         totals: what the driver has seen, one for each GPU, in natural order.
@@ -67,6 +72,7 @@ class RunRecords:
 
     name: str
     estimate: Estimate | None = None
+    headline: Headline | None = None
     peaks: list[MeasuredPeaks] = field(default_factory=list)
     beside: list[MeasuredBeside] = field(default_factory=list)
     totals: list[DeviceTotals] = field(default_factory=list)
@@ -124,6 +130,34 @@ class Reader:
             raise errors.NotFoundError(f"no run {name!r} holds records of memest; runs that do: {there}.")
         return self.read(ctx, experiment, name, listing[name], kinds)
 
+    def preload(self, ctx: RequestContext, experiment: str, listing: Listing, kinds: Collection[Kind]) -> None:
+        """Reads all records of `kinds` that a listing names at once: for many runs one question instead of hundreds.
+
+        What cannot be read is left to `read`, which says why.
+        """
+        wanted = {
+            (one.run, one.tag): (one, kind)
+            for records in listing.values()
+            for one in records
+            if (kind := _kind(one)) is not None and kind in kinds and self._key(experiment, one) not in self._cache
+        }
+        if len(wanted) < 2:
+            return
+        series = self._provider.read_tensors(
+            ctx,
+            experiment_id=experiment,
+            plugin_name=PLUGIN_NAME,
+            downsample=1,
+            run_tag_filter=provider.RunTagFilter(
+                runs=sorted({run for run, _ in wanted}), tags=sorted({tag for _, tag in wanted})
+            ),
+        )
+        for (run, tag), (one, kind) in wanted.items():
+            data = (series or {}).get(run, {}).get(tag, [])
+            with contextlib.suppress(ValueError):
+                payload = _latest(data)
+                self._cache.get(self._key(experiment, one), functools.partial(_decoded, one, kind, payload))
+
     def read(
         self,
         ctx: RequestContext,
@@ -151,17 +185,16 @@ class Reader:
         """The record, or the problem with it in words."""
 
         def make() -> tuple[Record | str, int]:
-            payload = self._payload(ctx, experiment, listed)
-            try:
-                return decode(kind, payload), len(payload)
-            # Whatever is wrong with the bytes must not keep the other records from being shown.
-            except Exception as error:
-                return _problem(listed, error), 1
+            return _decoded(listed, kind, self._payload(ctx, experiment, listed))
 
         try:
-            return self._cache.get((experiment, listed.run, listed.tag, listed.step, listed.wall_time), make)
+            return self._cache.get(self._key(experiment, listed), make)
         except ValueError as error:
             return _problem(listed, error)
+
+    @staticmethod
+    def _key(experiment: str, listed: Listed) -> tuple[str, str, str, int, float]:
+        return experiment, listed.run, listed.tag, listed.step, listed.wall_time
 
     def _payload(self, ctx: RequestContext, experiment: str, listed: Listed) -> bytes:
         """The bytes of the latest record of a tag.
@@ -176,14 +209,39 @@ class Reader:
             downsample=1,
             run_tag_filter=provider.RunTagFilter(runs=[listed.run], tags=[listed.tag]),
         )
-        data = (series or {}).get(listed.run, {}).get(listed.tag, [])
-        if not data:
-            raise ValueError("TensorBoard lists it but does not give it.")
-        latest = max(data, key=lambda datum: datum.step).numpy
-        payload = latest.item() if latest.ndim == 0 else None
-        if not isinstance(payload, bytes):
-            raise ValueError(f"It is a tensor of {latest.dtype} with shape {latest.shape}, not one string.")
-        return payload
+        return _latest((series or {}).get(listed.run, {}).get(listed.tag, []))
+
+
+def _latest(data: Sequence[provider.TensorDatum]) -> bytes:
+    """The bytes of the latest record of a tag.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not data:
+        raise ValueError("TensorBoard lists it but does not give it.")
+    latest = max(data, key=lambda datum: datum.step).numpy
+    payload = latest.item() if latest.ndim == 0 else None
+    if not isinstance(payload, bytes):
+        raise ValueError(f"It is a tensor of {latest.dtype} with shape {latest.shape}, not one string.")
+    return payload
+
+
+def _decoded(listed: Listed, kind: Kind, payload: bytes) -> tuple[Record | str, int]:
+    """The record, or the problem with it in words; and what it weighs."""
+    try:
+        return decode(kind, payload), len(payload)
+    # Whatever is wrong with the bytes must not keep the other records from being shown.
+    except Exception as error:
+        return _problem(listed, error), 1
+
+
+def _kind(listed: Listed) -> Kind | None:
+    """What a record holds; None where that cannot be told."""
+    try:
+        return parse_content(listed.content).kind
+    except ValueError:
+        return None
 
 
 def parent_run(run: str) -> str:
@@ -219,6 +277,8 @@ def _went_on_after(crash: Listed, listed: Collection[Listed]) -> bool:
 def _add(run: RunRecords, record: Record | str) -> None:
     if isinstance(record, Estimate):
         run.estimate = record
+    elif isinstance(record, Headline):
+        run.headline = record
     elif isinstance(record, MeasuredPeaks):
         run.peaks.append(record)
     elif isinstance(record, MeasuredBeside):

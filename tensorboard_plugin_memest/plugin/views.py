@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devi
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, LayerInfo, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.layer_comparison import ProfileComparison, compare_profile
@@ -36,15 +37,15 @@ MOST_DIFFERENCES = 100
 
 def headline(run: RunRecords) -> Plain:
     """A run's row in the list of runs."""
-    estimate = run.estimate
-    subject = estimate.subject.to_dict() if estimate else {}
+    known = Headline.of(run.estimate) if run.estimate else run.headline
+    subject = known.subject.to_dict() if known else {}
     return {
         "name": run.name,
         "model": subject.get("model_name"),
         **{name: subject.get(name) for name in ("optimizer", "batch_size", "mode", "device")},
-        "peak_bytes": estimate.peak_bytes if estimate else None,
-        "measured_peak_bytes": comparison_of(run).step_peak_bytes,
-        "limit_bytes": estimate.limit_bytes if estimate else None,
+        "peak_bytes": known.peak_bytes if known else None,
+        "measured_peak_bytes": compare_devices(known, run.peaks).step_peak_bytes,
+        "limit_bytes": known.limit_bytes if known else None,
         "problems": run.problems,
     }
 

@@ -14,7 +14,7 @@ from tensorboard.util import tensor_util
 
 import memest
 from tensorboard_plugin_memest import api
-from tensorboard_plugin_memest.log.metadata import parse_content
+from tensorboard_plugin_memest.log.metadata import Kind, parse_content
 from tensorboard_plugin_memest.log.record import decode
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
@@ -28,13 +28,14 @@ def mlp() -> keras.Model:
 
 
 def logged(run: Path) -> list[object]:
-    """The records in a run's log directory."""
+    """The records in a run's log directory but for headlines, which only repeat of the estimates."""
     found = []
     for file in sorted((run / "memest").glob("*tfevents*")):
         for event in EventFileLoader(str(file)).Load():
             for value in event.summary.value:
                 kind = parse_content(value.metadata.plugin_data.content).kind
-                found.append(decode(kind, tensor_util.make_ndarray(value.tensor).item()))
+                if kind is not Kind.HEADLINE:
+                    found.append(decode(kind, tensor_util.make_ndarray(value.tensor).item()))
     return found
 
 

@@ -52,7 +52,7 @@ def test_what_memest_did_not_write(content):
 
 
 def test_an_unknown_kind_is_named():
-    with pytest.raises(ValueError, match="'dreams'; memest knows estimate, peaks, profile, notes"):
+    with pytest.raises(ValueError, match="'dreams'; memest knows estimate, headline, peaks, profile, notes"):
         parse_content(json.dumps({"format": FORMAT, "kind": "dreams"}).encode())
 
 

@@ -19,6 +19,7 @@ from tensorboard.util import tensor_util
 from tensorboard_plugin_memest.log.metadata import parse_content
 from tensorboard_plugin_memest.log.record import Notes, decode
 from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.headline import Headline
 from tests.samples import sample_estimate, sample_peaks, sample_profile
 
 
@@ -51,6 +52,7 @@ def test_every_kind_is_read_back_equal(tmp_path):
         writer.write_notes(["No GPU.", "No profile."])
     assert records(tmp_path) == [
         ("estimate", estimate),
+        ("headline", Headline.of(estimate)),
         ("peaks/CPU:0", peaks),
         ("profile/cpu_bfc@host/2026_01_01_00_00_00", profile),
         ("notes", Notes(("No GPU.", "No profile."))),

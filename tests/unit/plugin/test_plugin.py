@@ -8,9 +8,12 @@ from urllib.parse import quote
 import pytest
 import werkzeug.test
 from tensorboard.backend import application
+from tensorboard.context import RequestContext
 from tensorboard.plugins import base_plugin
 
+from tensorboard_plugin_memest.log.record import encode
 from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.comparison import compare
 from tensorboard_plugin_memest.plugin.plugin import MemestPlugin
 from tests.events import content, string_tensor, write_raw
 from tests.samples import (
@@ -118,6 +121,39 @@ def test_every_name_of_the_catalogue_is_a_limit(ask):
     for name in ("RTX 3080 10GB", "p3.2xlarge", "M1 Pro 16GB"):
         judged = ask(f"overview?run=full&limit={quote(name)}")[1]["verdict"]
         assert judged["limit_bytes"] == sizes[name]["usable_bytes"] < sizes[name]["memory_bytes"]
+
+
+def test_the_list_of_many_runs_is_one_question_and_reads_no_estimate(tmp_path, open_logdir, monkeypatch):
+    for n in range(5):
+        with RunWriter(tmp_path / f"run{n}") as writer:
+            writer.write_estimate(sample_estimate(batch_size=n + 1, limit_bytes=n + 7))
+            writer.write_peaks(sample_peaks())
+    provider = open_logdir(tmp_path)
+    asked = []
+
+    def read_tensors(*args, run_tag_filter, **kwargs):
+        asked.append((len(run_tag_filter.runs), sorted(run_tag_filter.tags)))
+        return original(*args, run_tag_filter=run_tag_filter, **kwargs)
+
+    original = provider.read_tensors
+    monkeypatch.setattr(provider, "read_tensors", read_tensors)
+    plugin = MemestPlugin(base_plugin.TBContext(data_provider=provider))
+    for _ in range(2):
+        runs = plugin.runs_impl(RequestContext(), "")["runs"]
+        for n, run in enumerate(runs):
+            estimate = sample_estimate(batch_size=n + 1)
+            assert (run["name"], run["batch_size"], run["limit_bytes"]) == (f"run{n}", n + 1, n + 7)
+            assert run["peak_bytes"] == estimate.peak_bytes
+            assert run["measured_peak_bytes"] == compare(estimate, sample_peaks()).step_peak_bytes
+    assert asked == [(5, ["headline", "peaks/CPU:0"])]
+
+
+def test_a_run_whose_headline_is_missing_is_told_by_its_estimate(tmp_path, open_logdir):
+    payload = encode(sample_estimate(limit_bytes=5))
+    write_raw(tmp_path / "run" / "memest", "estimate", content("estimate"), string_tensor(payload))
+    plugin = MemestPlugin(base_plugin.TBContext(data_provider=open_logdir(tmp_path)))
+    (run,) = plugin.runs_impl(RequestContext(), "")["runs"]
+    assert (run["peak_bytes"], run["limit_bytes"]) == (sample_estimate().peak_bytes, 5)
 
 
 def test_runs_are_compared_by_one_limit(ask):
