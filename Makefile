@@ -33,7 +33,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-overhead frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
@@ -69,6 +69,9 @@ benchmark-speed: $(STAMPS)/demo ## seconds of an estimate, of Grappler's predict
 
 benchmark-host: $(STAMPS)/demo ## predicted against measured host memory of data pipelines; takes some minutes
 	python -m benchmarks.host
+
+benchmark-advice: $(STAMPS)/demo ## what changes were predicted to save, against the same trainings; half an hour
+	python -m benchmarks.advice $(BENCHMARK_ARGS)
 
 benchmark-overhead: $(STAMPS)/demo ## what MemoryCallback costs a step of 10 ms
 	python -m benchmarks.overhead $(BENCHMARK_ARGS)

@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from tensorboard_plugin_memest.advise.blueprint import Blueprint
-from tensorboard_plugin_memest.advise.levers import Proposal, proposals, smaller_batch, why_not
+from tensorboard_plugin_memest.advise.levers import smaller_batch
+from tensorboard_plugin_memest.advise.proposal import Proposal, why_not
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.estimation.xla.compilation import compilers
@@ -48,7 +49,7 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
         notes.append(
             f"Only few changes were tried, for the model cannot be looked at without memory ({_in_words(error)})."
         )
-    tried = _tried(workshop, proposals(blueprint or Blueprint((), 0, False, None, "float32"), estimate), notes)
+    tried = _tried(workshop, workshop.proposals(blueprint or Blueprint((), 0, False, None, "float32")), notes)
     largest, curve = _batches(estimate, limit_bytes, notes)
     size = estimate.subject.batch_size
     if largest is not None and 0 < largest < size:
@@ -56,13 +57,18 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
     levers = [_lever(proposal, after, estimate, limit_bytes) for proposal, after in tried]
     helpful = [lever for lever in levers if lever.reason is None]
     helpful.sort(key=lambda lever: (not lever.fits, lever.peak_bytes))
+    slots = estimate.peak_phase.categories.get(Category.OPTIMIZER_SLOTS, 0)
     return Advice(
         limit_bytes=limit_bytes,
         peak_bytes=estimate.peak_bytes,
         needs_bytes=_needs(estimate),
         fits=bool(estimate.fits(limit_bytes)),
         levers=tuple(helpful),
-        useless=(*(lever for lever in levers if lever.reason is not None), _replicas(estimate, limit_bytes)),
+        useless=(
+            *(lever for lever in levers if lever.reason is not None),
+            *([_eight_bits(estimate, limit_bytes)] if slots else []),
+            _replicas(estimate, limit_bytes),
+        ),
         combination=_combination(workshop, estimate, limit_bytes, tried, helpful),
         batch_curve=curve,
         max_batch_size=largest,
@@ -98,7 +104,9 @@ def _lever(proposal: Proposal, after: Estimate, before: Estimate, limit_bytes: i
     saved = before.peak_bytes - after.peak_bytes
     was, now = before.peak_phase.categories, after.peak_phase.categories
     by_category = {one: was.get(one, 0) - now.get(one, 0) for one in Category}
-    helps = saved >= WORTH_TELLING * before.peak_bytes or _needs(after) < (1 - WORTH_TELLING) * _needs(before)
+    host_saved = _host_needs(before) - _host_needs(after)
+    helps = host_saved >= WORTH_TELLING * _host_needs(before) > 0
+    helps = helps or saved >= WORTH_TELLING * before.peak_bytes or _needs(after) < (1 - WORTH_TELLING) * _needs(before)
     return Lever(
         name=proposal.name,
         title=proposal.title,
@@ -110,6 +118,7 @@ def _lever(proposal: Proposal, after: Estimate, before: Estimate, limit_bytes: i
         cost=proposal.cost,
         code=proposal.code,
         reason=None if helps else why_not(proposal, before, after),
+        host_saving_bytes=host_saved,
     )
 
 
@@ -117,23 +126,53 @@ def _needs(estimate: Estimate) -> int:
     return max(phase.peak_range[1] for phase in estimate.phases.values())
 
 
+def _host_needs(estimate: Estimate) -> int:
+    return max(phase.host_peak_bytes for phase in estimate.phases.values())
+
+
+def _eight_bits(estimate: Estimate, limit_bytes: int) -> Lever:
+    slots = estimate.peak_phase.categories.get(Category.OPTIMIZER_SLOTS, 0)
+    return _untried(
+        "eight_bit_optimizer",
+        "An optimizer with 8-bit slots",
+        estimate,
+        limit_bytes,
+        "Another framework.",
+        "# none for Keras on TensorFlow",
+        f"no library offers one for Keras on TensorFlow (bitsandbytes and torchao are PyTorch's), so the "
+        f"{format_bytes(slots)} of slots at the peak stay in the precision of the weights; Adafactor and Lion keep "
+        "fewer of them.",
+    )
+
+
 def _replicas(estimate: Estimate, limit_bytes: int) -> Lever:
     held = estimate.peak_phase.categories
     copies = sum(held.get(one, 0) for one in (Category.WEIGHTS, Category.GRADIENTS, Category.OPTIMIZER_SLOTS))
+    return _untried(
+        "mirrored_strategy",
+        "Several GPUs with MirroredStrategy",
+        estimate,
+        limit_bytes,
+        "Several GPUs.",
+        "strategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n    model = build_model()",
+        f"every GPU holds its own copy of weights, gradients and slots, {format_bytes(copies)} at the peak; with "
+        "the same batch for each GPU it needs what it needs now. Only the batch is shared out.",
+    )
+
+
+def _untried(name: str, title: str, estimate: Estimate, limit_bytes: int, cost: str, code: str, reason: str) -> Lever:
+    """A change that leaves everything as it is, which needs no estimate."""
     return Lever(
-        name="mirrored_strategy",
-        title="Several GPUs with MirroredStrategy",
+        name=name,
+        title=title,
         peak_bytes=estimate.peak_bytes,
         needs_bytes=_needs(estimate),
         saving_bytes=0,
         saving_by_category={},
         fits=bool(estimate.fits(limit_bytes)),
-        cost="Several GPUs.",
-        code="strategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n    model = build_model()",
-        reason=(
-            f"every GPU holds its own copy of weights, gradients and slots, {format_bytes(copies)} at the peak; with "
-            "the same batch for each GPU it needs what it needs now. Only the batch is shared out."
-        ),
+        cost=cost,
+        code=code,
+        reason=reason,
     )
 
 

@@ -45,6 +45,7 @@ class Blueprint:
         layers_can_change: whether single layers can be put in place of others: it is functional or sequential.
         optimizer: an unbuilt copy of its optimizer; None if it has none.
         dtype_policy: name of the policy of its layers.
+        loss: name of its loss, or of its class; empty where it has none, or several.
     """
 
     parts: tuple[Part, ...]
@@ -52,6 +53,7 @@ class Blueprint:
     layers_can_change: bool
     optimizer: Any
     dtype_policy: str
+    loss: str = ""
 
 
 def blueprint_of(model: keras.Model, optimizer: Any) -> Blueprint:
@@ -73,7 +75,15 @@ def blueprint_of(model: keras.Model, optimizer: Any) -> Blueprint:
         layers_can_change=functional and model.built and bool(layers),
         optimizer=optimizer,
         dtype_policy=next((layer.dtype_policy.name for layer in layers), "float32"),
+        loss=_loss_of(model),
     )
+
+
+def _loss_of(model: keras.Model) -> str:
+    loss = getattr(model, "loss", None)
+    if isinstance(loss, str):
+        return loss
+    return type(loss).__name__ if isinstance(loss, keras.losses.Loss) else getattr(loss, "__name__", "")
 
 
 def _part(number: int, layer: keras.layers.Layer, feeds: tuple[str, ...]) -> Part:

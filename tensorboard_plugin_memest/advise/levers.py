@@ -1,109 +1,68 @@
-"""The changes worth trying on a model. What each does to its memory is not said here: that is estimated."""
+"""The changes worth trying on a training. What each does to its memory is not said here: that is estimated."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import keras
 
-from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
+from tensorboard_plugin_memest.advise.architecture import architecture
+from tensorboard_plugin_memest.advise.blueprint import Blueprint
+from tensorboard_plugin_memest.advise.callbacks import callback_changes
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
 from tensorboard_plugin_memest.advise.optimizers import OPTIMIZERS
-from tensorboard_plugin_memest.advise.remake import compiled_again, copied_optimizer, in_a_row, with_layer_replaced
+from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
+from tensorboard_plugin_memest.advise.remake import compiled_again, copied_optimizer
+from tensorboard_plugin_memest.advise.vocabulary import vocabulary
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
-from tensorboard_plugin_memest.memory.units import format_bytes
-
-# A layer with at least this share of all parameters, or of the peak, is worth changing.
-WORTH_CHANGING = 0.1
-
-_POOLING = {3: "1D", 4: "2D", 5: "3D"}
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A change that may help.
+def proposals(
+    blueprint: Blueprint,
+    estimate: Estimate,
+    validation_batch_size: int | None = None,
+    callbacks: Sequence[Any] = (),
+) -> Iterator[Proposal]:
+    """Everything that can be changed about a training.
 
-    Attributes:
-        name: short and unique.
-        kind: what it changes; of two with the same kind only one makes sense at a time.
-        title: what to do.
-        change: the change.
-        cost: what it costs.
-        code: the code.
-        effort: how much it asks for: 0 for a line that changes nothing about the result, 1 for one that needs tuning, 2
-            for another model.
+    Args:
+        blueprint: what its model is made of.
+        estimate: the training as it is.
+        validation_batch_size: examples a step of its evaluation; None without one.
+        callbacks: what `fit` gets.
     """
-
-    name: str
-    kind: str
-    title: str
-    change: Change
-    cost: str
-    code: str
-    effort: int
+    names: set[str] = set()
+    for proposal in _all(blueprint, estimate, validation_batch_size, callbacks):
+        if proposal.name not in names:
+            names.add(proposal.name)
+            yield proposal
 
 
-def proposals(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
-    """Everything that can be changed about this model."""
-    yield from _optimizers(blueprint)
+def _all(
+    blueprint: Blueprint, estimate: Estimate, validation_batch_size: int | None, callbacks: Sequence[Any]
+) -> Iterator[Proposal]:
+    yield from optimizer_changes(blueprint.optimizer)
     yield from _precision(blueprint)
-    yield from _batch(blueprint, estimate)
+    yield from batch_changes(estimate)
+    yield from _accumulation(blueprint, estimate)
+    yield from _validation(estimate, validation_batch_size)
     yield from _compiler(estimate)
     yield from _recomputation(blueprint, estimate)
     yield from _training_less(blueprint)
+    yield from callback_changes(callbacks)
     if blueprint.layers_can_change:
-        for part in blueprint.parts:
-            if part.parameters < WORTH_CHANGING * blueprint.parameters:
-                continue
-            if part.class_name == "Dense":
-                yield from _before_dense(blueprint, part)
-                yield from _smaller_dense(blueprint, part)
-            elif part.class_name == "Embedding":
-                yield from _embedding(part)
+        yield from architecture(blueprint)
+        yield from vocabulary(blueprint, estimate)
 
 
-def why_not(proposal: Proposal, estimate: Estimate, after: Estimate) -> str:
-    """Why a change saves nothing, from what is alive at the peak."""
-    held = estimate.peak_phase.categories
-    fixed = sum(held.get(one, 0) for one in (Category.WEIGHTS, Category.GRADIENTS, Category.OPTIMIZER_SLOTS))
-    activations = held.get(Category.ACTIVATIONS, 0)
-    worse = _worse(estimate, after)
-    peak = format_bytes(estimate.peak_bytes)
-    if proposal.kind == "precision":
-        return (
-            f"weights, gradients and slots stay float32, {format_bytes(fixed)} of {peak}; only activations, "
-            f"{format_bytes(activations)}, are halved, and each weight gets a half-precision copy while it is used."
-            f"{worse}"
-        )
-    if proposal.kind in ("batch", "recomputation"):
-        inputs = held.get(Category.INPUTS, 0)
-        return (
-            f"activations and the batch are only {format_bytes(activations + inputs)} of {peak}; weights, gradients "
-            f"and slots are {format_bytes(fixed)} whatever the batch.{worse}"
-        )
-    if proposal.kind == "optimizer":
-        slots = held.get(Category.OPTIMIZER_SLOTS, 0) - after.peak_phase.categories.get(Category.OPTIMIZER_SLOTS, 0)
-        return f"it saves {format_bytes(max(0, slots))} of slots at a peak of {peak}.{worse}"
-    return f"it touches little of what is alive at the peak of {peak}.{worse}"
-
-
-def _worse(before: Estimate, after: Estimate) -> str:
-    """Where a change needs more memory, and how much; nothing if it hardly does."""
-    was, now = before.peak_phase.categories, after.peak_phase.categories
-    grown = max(Category, key=lambda one: now.get(one, 0) - was.get(one, 0))
-    more = now.get(grown, 0) - was.get(grown, 0)
-    if more <= 0.01 * before.peak_bytes:
-        return ""
-    return f" It takes {format_bytes(more)} more of {grown.label}, so the peak is {format_bytes(after.peak_bytes)}."
-
-
-def _optimizers(blueprint: Blueprint) -> Iterator[Proposal]:
+def optimizer_changes(optimizer: Any) -> Iterator[Proposal]:
+    """Optimizers to train with instead of `optimizer`."""
     for choice in OPTIMIZERS:
-        if not choice.is_like(blueprint.optimizer):
+        if not choice.is_like(optimizer):
             title, code = f"Optimizer {choice.title}", f"optimizer = {choice.code}"
             yield Proposal(choice.name, "optimizer", title, Change(optimizer=choice.make), choice.cost, code, 1)
 
@@ -124,11 +83,17 @@ def _precision(blueprint: Blueprint) -> Iterator[Proposal]:
         )
 
 
-def _batch(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
+def batch_changes(estimate: Estimate) -> Iterator[Proposal]:
+    """A smaller batch, where the model takes one."""
+    size = estimate.subject.batch_size
+    if size >= 2 and _any_batch(estimate):
+        yield smaller_batch("half_batch", size // 2, size)
+
+
+def _accumulation(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
     size = estimate.subject.batch_size
     if size < 2 or not _any_batch(estimate):
         return
-    yield smaller_batch("half_batch", size // 2, size)
     steps = next((count for count in (4, 2, 3, 5) if size % count == 0), None)
     if blueprint.optimizer is None or steps is None or blueprint.optimizer.gradient_accumulation_steps:
         return
@@ -142,6 +107,21 @@ def _batch(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
         "sees the smaller batch.",
         f"optimizer = keras.optimizers.{type(blueprint.optimizer).__name__}(..., gradient_accumulation_steps={steps})\n"
         f"model.fit(..., batch_size={size // steps})",
+        0,
+    )
+
+
+def _validation(estimate: Estimate, validation_batch_size: int | None) -> Iterator[Proposal]:
+    size = min(estimate.subject.batch_size, (validation_batch_size or 1) // 2)
+    if validation_batch_size is None or validation_batch_size < 2 or not _any_batch(estimate):
+        return
+    yield Proposal(
+        "validation_batch",
+        "validation",
+        f"Validation in batches of {size} instead of {validation_batch_size}",
+        Change(validation_batch_size=size),
+        "Validation takes more steps; its results stay the same.",
+        f"model.fit(..., validation_batch_size={size})",
         0,
     )
 
@@ -198,14 +178,13 @@ def _recomputation(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposa
     names = [name for name, held in kept.items() if held >= 0.01 * estimate.peak_bytes]
     if not names or not hasattr(keras, "RematScope"):
         return
-    shown = names if len(names) <= 6 else [*names[:5], "..."]
     yield Proposal(
         "recomputation",
         "recomputation",
         f"Recompute {'the activations of ' + str(len(names)) + ' layers' if len(names) > 1 else names[0]}",
         Change(around=(functools.partial(keras.RematScope, mode="list_of_layers", layer_names=names),)),
         "These layers run again in the backward pass, about a third more time for a step; results stay the same.",
-        f'with keras.RematScope(mode="list_of_layers", layer_names={shown}):\n    model = build_model()',
+        f'with keras.RematScope(mode="list_of_layers", layer_names={names}):\n    model = build_model()',
         0,
     )
 
@@ -248,123 +227,5 @@ def _training_less(blueprint: Blueprint) -> Iterator[Proposal]:
         Change(edits=(adapt,)),
         "The kernels are frozen and only adapters are trained: for fine-tuning weights that are trained already.",
         f"for name in {names}:\n    model.get_layer(name).enable_lora(8)\nmodel.compile(...)  # again",
-        2,
-    )
-
-
-def _before_dense(blueprint: Blueprint, dense: Part) -> Iterator[Proposal]:
-    """What a Dense layer is fed, made smaller: the Flatten in front of it sees every position of an image."""
-    flatten = next(
-        (part for part in blueprint.parts if part.class_name == "Flatten" and dense.name in part.feeds), None
-    )
-    if flatten is None or flatten.input_rank not in _POOLING:
-        return
-    rank = _POOLING[flatten.input_rank]
-    layers = keras.layers
-    name = flatten.name
-
-    def replaced(make: Callable[[str], keras.layers.Layer]) -> Change:
-        return Change(edits=(lambda model: with_layer_replaced(model, flatten.number, lambda layer: make(layer.name)),))
-
-    yield Proposal(
-        "global_pooling",
-        "architecture",
-        f"Global average pooling instead of {name}, before {dense.name}",
-        replaced(lambda name: getattr(layers, f"GlobalAveragePooling{rank}")(name=name)),
-        "Another model: positions are averaged away, as in most modern image classifiers; it has to be trained anew.",
-        f"layers.GlobalAveragePooling{rank}()  # instead of layers.Flatten()",
-        2,
-    )
-    yield Proposal(
-        "pooling",
-        "architecture",
-        f"Average pooling by 4 before {name}",
-        replaced(
-            lambda name: in_a_row(
-                name, getattr(layers, f"AveragePooling{rank}")(4, padding="same"), layers.Flatten(name=f"{name}_inner")
-            )
-        ),
-        "Another model: coarser positions, the rest as before; strides in the convolutions do the same and are faster.",
-        f'layers.AveragePooling{rank}(4, padding="same")\nlayers.Flatten()',
-        2,
-    )
-    if dense.config.get("units") and (flatten.channels or 0) > 2:
-        yield Proposal(
-            "bottleneck",
-            "architecture",
-            f"A 1x1 convolution to 2 channels before {name}",
-            replaced(
-                lambda name: in_a_row(
-                    name, getattr(layers, f"Conv{rank}")(2, 1, activation="relu"), layers.Flatten(name=f"{name}_inner")
-                )
-            ),
-            "Another model: fewer features at each position.",
-            f'layers.Conv{rank}(2, 1, activation="relu")\nlayers.Flatten()',
-            2,
-        )
-
-
-def _smaller_dense(blueprint: Blueprint, dense: Part) -> Iterator[Proposal]:
-    units = dense.config.get("units", 0)
-    # The last layer's units are what the model is asked for.
-    if not dense.feeds or units < 2:
-        return
-    for divisor in (2, 8):
-        if units // divisor < 1:
-            continue
-        smaller = units // divisor
-
-        def shrink(model: keras.Model, smaller: int = smaller) -> keras.Model:
-            def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
-                return type(layer).from_config({**layer.get_config(), "units": smaller})
-
-            return with_layer_replaced(model, dense.number, replacement)
-
-        yield Proposal(
-            f"smaller_dense_{smaller}",
-            "units",
-            f"A smaller Dense: {dense.name} with {smaller} units instead of {units}",
-            Change(edits=(shrink,)),
-            "Another model: less capacity, which a layer of this size seldom needs.",
-            f"layers.Dense({smaller}, ...)  # {dense.name}",
-            2,
-        )
-
-
-def _embedding(table: Part) -> Iterator[Proposal]:
-    words, size = table.config.get("input_dim", 0), table.config.get("output_dim", 0)
-    inner = max(4, size // 8)
-    if inner < size:
-
-        def factorize(model: keras.Model) -> keras.Model:
-            def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
-                config = {**layer.get_config(), "output_dim": inner, "name": f"{layer.name}_inner"}
-                return in_a_row(layer.name, type(layer).from_config(config), keras.layers.Dense(size, use_bias=False))
-
-            return with_layer_replaced(model, table.number, replacement)
-
-        yield Proposal(
-            "factorized_embedding",
-            "embedding",
-            f"Embedding {table.name} factorized: {inner} numbers a word, then a Dense to {size}",
-            Change(edits=(factorize,)),
-            "Another model, as in ALBERT: words share directions; it has to be trained anew.",
-            f"layers.Embedding({words}, {inner})\nlayers.Dense({size}, use_bias=False)",
-            2,
-        )
-
-    def hash_words(model: keras.Model) -> keras.Model:
-        def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
-            return type(layer).from_config({**layer.get_config(), "input_dim": max(1, words // 4)})
-
-        return with_layer_replaced(model, table.number, replacement)
-
-    yield Proposal(
-        "smaller_vocabulary",
-        "embedding",
-        f"Embedding {table.name} for a quarter of the words, {words // 4:,}",
-        Change(edits=(hash_words,)),
-        "Rare words share a row (hash them, or map them to one unknown word).",
-        f"layers.Hashing({words // 4}), then layers.Embedding({words // 4}, {size})",
         2,
     )

@@ -42,12 +42,12 @@ def remade(model: keras.Model) -> keras.Model:
             copy = type(model).from_config(_in_precision(model.get_config(), keras.config.dtype_policy().name))
         except Exception as error:
             with contextlib.suppress(Exception):
-                return _compiled_like(type(model)(), model)
+                return compiled_like(type(model)(), model)
             raise ValueError(
                 f"the model {model.name!r} cannot be made again from its configuration ({type(error).__name__}); pass "
                 "memest.estimate a function that builds it"
             ) from error
-    return _compiled_like(copy, model)
+    return compiled_like(copy, model)
 
 
 def _in_precision(config: Any, policy: str) -> Any:
@@ -75,7 +75,7 @@ def with_layer_replaced(model: keras.Model, number: int, replacement: Replacemen
     own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
     with keras.saving.custom_object_scope(own), _not_compiled(model):
         copy = keras.models.clone_model(model, clone_function=clone)
-    return _compiled_like(copy, model)
+    return compiled_like(copy, model)
 
 
 @contextlib.contextmanager
@@ -96,10 +96,11 @@ def in_a_row(name: str, *layers: keras.layers.Layer) -> keras.layers.Layer:
 
 def compiled_again(model: keras.Model) -> keras.Model:
     """`model`, compiled anew, after what is trained has changed."""
-    return _compiled_like(model, model)
+    return compiled_like(model, model)
 
 
-def _compiled_like(copy: keras.Model, model: keras.Model) -> keras.Model:
+def compiled_like(copy: keras.Model, model: keras.Model) -> keras.Model:
+    """`copy`, compiled with an optimizer like that of `model` and the same loss, if `model` is compiled."""
     if model.compiled and model.optimizer is not None:
         # What scales the loss is put around the optimizer again where the precision asks for it.
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)

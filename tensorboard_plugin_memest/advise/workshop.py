@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -11,6 +11,8 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.advise.blueprint import Blueprint, blueprint_of
 from tensorboard_plugin_memest.advise.change import Change
+from tensorboard_plugin_memest.advise.levers import proposals
+from tensorboard_plugin_memest.advise.proposal import Proposal
 from tensorboard_plugin_memest.advise.remake import copied_optimizer, remade
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
@@ -54,6 +56,10 @@ class Workshop:
                     return blueprint_of(model, self._optimizer_of(model))
             finally:
                 creations.discard()
+
+    def proposals(self, blueprint: Blueprint) -> Iterator[Proposal]:
+        """What can be changed about the training of the model that `blueprint` is of."""
+        return proposals(blueprint, self._estimate, self._given.validation_batch_size, self._origin.callbacks)
 
     def tried(self, change: Change) -> Estimate:
         """The estimate of the training with `change`.

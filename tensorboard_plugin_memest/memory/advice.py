@@ -37,6 +37,7 @@ class Lever:
         cost: what it costs in speed, accuracy or effort.
         code: the code to change.
         reason: why it does not help, where it does not; else None.
+        host_saving_bytes: how much less of the host's memory is taken, where the change is about that.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Lever:
     cost: str
     code: str
     reason: str | None = None
+    host_saving_bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -217,9 +219,9 @@ def _table(advice: Advice) -> Table:
         table.add_row(
             lever.title,
             format_bytes(lever.peak_bytes),
-            format_bytes(lever.saving_bytes),
-            format_share(lever.saving_bytes, advice.peak_bytes),
-            saved[0].label if saved else "",
+            format_bytes(lever.host_saving_bytes or lever.saving_bytes),
+            "" if lever.host_saving_bytes else format_share(lever.saving_bytes, advice.peak_bytes),
+            "of the host" if lever.host_saving_bytes else saved[0].label if saved else "",
             "yes" if lever.fits else "no",
         )
     return table

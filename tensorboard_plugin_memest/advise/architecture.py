@@ -1,0 +1,155 @@
+"""Changes to single layers of a model where one holds a large part of all parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import keras
+
+from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
+from tensorboard_plugin_memest.advise.change import Change
+from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
+from tensorboard_plugin_memest.advise.remake import in_a_row, with_layer_replaced
+
+_POOLING = {3: "1D", 4: "2D", 5: "3D"}
+
+# What may stand between a Flatten and the layer that has to take all that it gives.
+_PASSES_ON = frozenset(
+    {
+        "Activation",
+        "ActivityRegularization",
+        "AlphaDropout",
+        "BatchNormalization",
+        "Dropout",
+        "ELU",
+        "GaussianDropout",
+        "GaussianNoise",
+        "LayerNormalization",
+        "LeakyReLU",
+        "Masking",
+        "ReLU",
+    }
+)
+_SMALLER = ("Dense", "LSTM", "GRU", "SimpleRNN")
+
+
+def architecture(blueprint: Blueprint) -> Iterator[Proposal]:
+    """What can be changed about the layers that hold most parameters."""
+    for part in blueprint.parts:
+        if part.parameters >= WORTH_CHANGING * blueprint.parameters:
+            yield from _before(blueprint, part)
+            yield from _smaller(blueprint, part)
+
+
+def _flattens(part: Part) -> bool:
+    """Whether every position of an image or the like gets inputs of its own in the next layer."""
+    if part.class_name == "TimeDistributed":
+        return bool(part.config.get("layer", {}).get("class_name") == "Flatten")
+    return part.class_name == "Flatten"
+
+
+def _flatten_before(blueprint: Blueprint, part: Part) -> Part | None:
+    """The layer that flattens what `part` takes, with nothing but what passes it on between them."""
+    sources = [one for one in blueprint.parts if part.name in one.feeds]
+    if len(sources) != 1:
+        return None
+    (source,) = sources
+    if _flattens(source):
+        return source
+    return _flatten_before(blueprint, source) if source.class_name in _PASSES_ON else None
+
+
+def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
+    """What a layer is fed, made smaller."""
+    flatten = _flatten_before(blueprint, part)
+    if flatten is None or flatten.input_rank is None:
+        return
+    each_step = flatten.class_name == "TimeDistributed"
+    rank = _POOLING.get(flatten.input_rank - each_step)
+    if rank is None:
+        return
+    layers = keras.layers
+    name = flatten.name
+
+    def replaced(make: Callable[[str], keras.layers.Layer]) -> Change:
+        def made(layer: keras.layers.Layer) -> keras.layers.Layer:
+            if not each_step:
+                return make(layer.name)
+            return layers.TimeDistributed(make(f"{layer.name}_inner"), name=layer.name)
+
+        return Change(edits=(lambda model: with_layer_replaced(model, flatten.number, made),))
+
+    def written(code: str) -> str:
+        return f"layers.TimeDistributed({code})" if each_step else code
+
+    old = written("layers.Flatten()")
+    pooled = f"layers.GlobalAveragePooling{rank}()"
+    yield Proposal(
+        "global_pooling",
+        "architecture",
+        f"Global average pooling instead of {name}, before {part.name}",
+        replaced(lambda name: getattr(layers, f"GlobalAveragePooling{rank}")(name=name)),
+        "Another model: positions are averaged away, as in most modern image classifiers; it has to be trained anew.",
+        f"{written(pooled)}  # instead of {old}",
+        2,
+    )
+    coarser = f'layers.AveragePooling{rank}(4, padding="same")'
+    yield Proposal(
+        "pooling",
+        "architecture",
+        f"Average pooling by 4 before {name}",
+        replaced(
+            lambda name: in_a_row(
+                name, getattr(layers, f"AveragePooling{rank}")(4, padding="same"), layers.Flatten(name=f"{name}_flat")
+            )
+        ),
+        "Another model: coarser positions, the rest as before; strides in the convolutions do the same and are faster.",
+        f"{written(coarser)}\n{old}",
+        2,
+    )
+    if (flatten.channels or 0) > 2:
+        narrow = f'layers.Conv{rank}(2, 1, activation="relu")'
+        yield Proposal(
+            "bottleneck",
+            "architecture",
+            f"A 1x1 convolution to 2 channels before {name}",
+            replaced(
+                lambda name: in_a_row(
+                    name,
+                    getattr(layers, f"Conv{rank}")(2, 1, activation="relu"),
+                    layers.Flatten(name=f"{name}_flat"),
+                )
+            ),
+            "Another model: fewer features at each position.",
+            f"{written(narrow)}\n{old}",
+            2,
+        )
+
+
+def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
+    units = part.config.get("units", 0)
+    # The last layer's units are what the model is asked for.
+    if part.class_name not in _SMALLER or not part.feeds or units < 2:
+        return
+    several = sum(one.class_name == part.class_name and one.config.get("units") == units for one in blueprint.parts)
+    for divisor in (2, 8):
+        if units // divisor < 1:
+            continue
+        smaller = units // divisor
+
+        def shrink(model: keras.Model, smaller: int = smaller) -> keras.Model:
+            def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
+                return type(layer).from_config({**layer.get_config(), "units": smaller})
+
+            return with_layer_replaced(model, part.number, replacement)
+
+        name = f"smaller_{part.class_name.lower()}_{smaller}"
+        yield Proposal(
+            f"{name}_{part.name}" if several > 1 else name,
+            "units",
+            f"A smaller {part.class_name}: {part.name} with {smaller} units instead of {units}",
+            Change(edits=(shrink,)),
+            "Another model: less capacity, which a layer of this size seldom needs.",
+            f"layers.{part.class_name}({smaller}, ...)  # {part.name}",
+            2,
+        )
