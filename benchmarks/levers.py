@@ -12,7 +12,6 @@ import memest
 from benchmarks.estimate import estimate_of
 from benchmarks.measure import DEVICE, prepared, statistics
 from benchmarks.models import CONFIGURATIONS
-from tensorboard_plugin_memest.advise.levers import proposals
 from tensorboard_plugin_memest.advise.proposal import Proposal
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation.device import training_device
@@ -33,7 +32,7 @@ def predict(name: str) -> dict[str, Any]:
     made = estimate_of(name)
     workshop = Workshop(made.origin, made)
     found = {BASE: _told(BASE, made)}
-    for proposal in proposals(workshop.blueprint(), made):
+    for proposal in workshop.proposals():
         found[proposal.name] = _told(proposal.title, workshop.tried(proposal.change))
     return {"estimate": made.to_json(), "levers": found}
 
@@ -84,4 +83,4 @@ def _proposal(configuration: Any, lever: str, estimate: Any) -> Proposal:
     """The change of that name, found again without an estimate, which would leave its traces in this process."""
     given = Given(batch_size=configuration.batch_size, inputs=configuration.inputs, targets=configuration.targets)
     workshop = Workshop(Origin(configuration.build, given, training_device(None), 0), estimate)
-    return next(one for one in proposals(workshop.blueprint(), estimate) if one.name == lever)
+    return next(one for one in workshop.proposals() if one.name == lever)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
-from tensorboard_plugin_memest.advise.blueprint import Blueprint
+from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.levers import smaller_batch
 from tensorboard_plugin_memest.advise.proposal import Proposal, why_not
-from tensorboard_plugin_memest.advise.workshop import Workshop
-from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.estimation.xla.compilation import compilers
 from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
@@ -28,28 +27,38 @@ MOST_WAITING = 4
 LARGEST_SET = 3
 
 
-def advice_for(estimate: Estimate, limit_bytes: int, origin: Origin) -> Advice:
+class Workshop(Protocol):
+    """Where changes are tried on a training.
+
+    Attributes:
+        notes: why some could not be; sentences.
+    """
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    def proposals(self) -> Iterable[Proposal]:
+        """The changes worth trying."""
+
+    def begun(self, change: Change) -> Callable[[], Estimate]:
+        """Begins the estimate of the training with `change`; what is returned waits for it."""
+
+
+def advice_for(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
     """Advice for the training that `estimate` is of.
 
     Args:
         estimate: the training as it is.
         limit_bytes: what it should fit into.
-        origin: what it was made of.
+        workshop: where changes to it are tried.
     """
     with compilers():
-        return _advice(estimate, limit_bytes, Workshop(origin, estimate))
+        return _advice(estimate, limit_bytes, workshop)
 
 
 def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
     notes: list[str] = []
-    blueprint: Blueprint | None = None
-    try:
-        blueprint = workshop.blueprint()
-    except Exception as error:
-        notes.append(
-            f"Only few changes were tried, for the model cannot be looked at without memory ({_in_words(error)})."
-        )
-    tried = _tried(workshop, workshop.proposals(blueprint or Blueprint((), 0, False, None, "float32")), notes)
+    tried = _tried(workshop, notes)
     largest, curve = _batches(estimate, limit_bytes, notes)
     size = estimate.subject.batch_size
     if largest is not None and 0 < largest < size:
@@ -72,11 +81,11 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
         combination=_combination(workshop, estimate, limit_bytes, tried, helpful),
         batch_curve=curve,
         max_batch_size=largest,
-        notes=tuple(notes),
+        notes=(*workshop.notes, *notes),
     )
 
 
-def _tried(workshop: Workshop, chosen: Iterable[Proposal], notes: list[str]) -> list[tuple[Proposal, Estimate]]:
+def _tried(workshop: Workshop, notes: list[str]) -> list[tuple[Proposal, Estimate]]:
     """The estimate with each change; XLA compiles one while the next is traced."""
     tried: list[tuple[Proposal, Estimate]] = []
     waiting: deque[tuple[Proposal, Callable[[], Estimate]]] = deque()
@@ -88,7 +97,7 @@ def _tried(workshop: Workshop, chosen: Iterable[Proposal], notes: list[str]) -> 
         except Exception as error:
             notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
 
-    for proposal in chosen:
+    for proposal in workshop.proposals():
         try:
             waiting.append((proposal, workshop.begun(proposal.change)))
         except Exception as error:
@@ -220,7 +229,7 @@ def _combination(
             for other in chosen[1:]:
                 change = change.with_also(other.change)
             try:
-                after = workshop.tried(change)
+                after = workshop.begun(change)()
             except Exception:
                 continue  # two changes that cannot be made together
             if after.fits(limit_bytes):

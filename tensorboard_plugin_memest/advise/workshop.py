@@ -36,6 +36,7 @@ class Workshop:
         self._subject = subject
         self._given = origin.given
         self._estimate = estimate
+        self.notes: list[str] = []
         self._build: Callable[[], keras.Model] = (
             (lambda: remade(subject)) if isinstance(subject, keras.Model) else subject
         )
@@ -57,9 +58,21 @@ class Workshop:
             finally:
                 creations.discard()
 
-    def proposals(self, blueprint: Blueprint) -> Iterator[Proposal]:
-        """What can be changed about the training of the model that `blueprint` is of."""
-        return proposals(blueprint, self._estimate, self._given.validation_batch_size, self._origin.callbacks)
+    def proposals(self) -> Iterator[Proposal]:
+        """What can be changed about the training."""
+        try:
+            blueprint = self.blueprint()
+        except Exception as error:
+            self.notes.append(
+                "Only few changes were tried, for the model cannot be looked at without memory "
+                f"({type(error).__name__}: {str(error).partition(chr(10))[0]})."
+            )
+            blueprint = Blueprint((), 0, False, None, "float32")
+        if not self._origin.saving.callbacks:
+            self.notes.append(
+                "Without callbacks= nothing is known of the host's memory that checkpoints and histograms take."
+            )
+        return proposals(blueprint, self._estimate, self._given.validation_batch_size, self._origin.saving.callbacks)
 
     def tried(self, change: Change) -> Estimate:
         """The estimate of the training with `change`.

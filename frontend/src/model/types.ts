@@ -30,6 +30,8 @@ export interface Lever {
   cost: string;
   code: string;
   reason: string | null;
+  /** How much less of the host's memory it takes, where the change is about that; left out in old records. */
+  host_saving_bytes?: Bytes;
 }
 
 export interface Advice {

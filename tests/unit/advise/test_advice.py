@@ -6,7 +6,6 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tensorboard_plugin_memest.advise.levers import proposals
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation import model as estimation
 from tensorboard_plugin_memest.estimation.function import estimate_function
@@ -199,7 +198,7 @@ def test_two_changes_where_one_is_not_enough():
 def test_changes_are_tried_with_what_else_was_asked_for():
     made = estimate(images, 2, validation_batch_size=64)
     workshop = Workshop(made.origin, made)
-    found = {one.name: one for one in proposals(workshop.blueprint(), made)}
+    found = {one.name: one for one in workshop.proposals()}
     tried = workshop.tried(found["sgd"].change)
     assert tried.phases.keys() == made.phases.keys() > {"step", "evaluate"}
     by_hand = estimate(images, 2, validation_batch_size=64, optimizer=keras.optimizers.SGD(0.01))
@@ -225,7 +224,7 @@ def test_subclassed_models_get_what_can_be_tried():
 
     made = estimate(build, inputs=tf.TensorSpec((None, 6), "float32"))
     workshop = Workshop(made.origin, made)
-    found = {one.name: one for one in proposals(workshop.blueprint(), made)}
+    found = {one.name: one for one in workshop.proposals()}
     assert found.keys() >= {"sgd", "mixed_float16", "half_batch", "accumulation", "xla"}
     assert "global_pooling" not in found
     assert workshop.tried(found["half_batch"].change).subject.batch_size == 1
@@ -238,12 +237,92 @@ def test_an_estimate_that_was_read_back_says_what_to_do():
         again.advice("1GB")
 
 
-def test_a_step_function_says_what_to_ask_instead():
-    weight = tf.Variable([1.0, 2.0])
+class Loop:
+    """A training loop of one's own, with its model and optimizer."""
 
-    def step(x):
-        weight.assign_add(x)
+    def __init__(self, optimizer) -> None:
+        self.model = keras.Sequential([keras.Input((64,)), L.Dense(256, activation="relu"), L.Dense(1)])
+        self.optimizer = optimizer
 
-    made = estimate_function(step, tf.TensorSpec((2,), "float32"))
-    with pytest.raises(UsageError, match="at_batch_size"):
-        made.advice("1GB")
+    def step(self, x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(self.model(x) - y))
+        weights = self.model.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+
+def test_a_step_function_gets_other_optimizers_and_batches():
+    specs = tf.TensorSpec((64, 64)), tf.TensorSpec((64, 1))
+    loop = Loop(keras.optimizers.Adam(0.001))
+    made = estimate_function(loop.step, *specs, device="GPU")
+    advice = made.advice(made.peak_bytes // 2)
+    with_sgd = estimate_function(Loop(keras.optimizers.SGD(0.01)).step, *specs, device="GPU")
+    assert lever(advice, "sgd").peak_bytes == with_sgd.peak_bytes < made.peak_bytes
+    assert lever(advice, "half_batch").peak_bytes == made.at_batch_size(32).peak_bytes
+    assert "memest.estimate(model, ...)" in advice.notes[0]
+    assert type(loop.optimizer) is keras.optimizers.Adam
+    assert not loop.optimizer.built
+
+
+def tokens_and_scores() -> keras.Model:
+    tokens = keras.Input((6,), dtype="int32")
+    x = L.Dense(16)(L.Embedding(2500, 16)(tokens))
+    model = keras.Model(tokens, L.Dense(2500, activation="softmax", name="scores")(x))
+    model.compile("adam", "sparse_categorical_crossentropy", jit_compile=False)
+    return model
+
+
+def tried(made: Estimate, name: str) -> tuple[object, Estimate]:
+    workshop = Workshop(made.origin, made)
+    proposal = next(one for one in workshop.proposals() if one.name == name)
+    return proposal, workshop.tried(proposal.change)
+
+
+def test_a_sampled_softmax_never_makes_the_scores():
+    made = estimate(tokens_and_scores, 32)
+    proposal, after = tried(made, "sampled_softmax")
+    scores = 32 * 6 * 2500 * 4
+    assert any(item.requested_bytes == scores for item in made.items)
+    assert not any(item.requested_bytes >= scores for item in after.items)
+    assert after.peak_bytes < made.peak_bytes - scores / 2
+    assert after.subject.parameters == made.subject.parameters
+    assert "num_classes=2500" in proposal.code
+
+
+def test_what_flattens_is_found_behind_what_passes_it_on():
+    def build() -> keras.Model:
+        parts = [keras.Input((2, 4, 4, 32)), L.TimeDistributed(L.Flatten(), name="flat"), L.Dropout(0.1)]
+        model = keras.Sequential([*parts, L.LSTM(16), L.Dense(2)])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(build)
+    proposal, after = tried(made, "global_pooling")
+    kernels = [item.shape for one in (made, after) for item in one.items if item.role == "weight" and item.shape]
+    assert (512, 64) in kernels
+    assert (32, 64) in kernels
+    assert after.peak_bytes < made.peak_bytes / 4
+    assert proposal.code.startswith("layers.TimeDistributed(layers.GlobalAveragePooling2D())")
+    assert {"smaller_lstm_8", "pooling", "bottleneck"} <= {one.name for one in Workshop(made.origin, made).proposals()}
+
+
+def test_what_callbacks_and_validation_take_is_judged_too(tmp_path):
+    checkpoint = keras.callbacks.ModelCheckpoint(str(tmp_path / "model.keras"))
+    board = keras.callbacks.TensorBoard(str(tmp_path), histogram_freq=1)
+    made = estimate(images, 2, callbacks=[checkpoint, board], validation_batch_size=4096)
+    _, without = tried(made, "histogram_freq")
+    _, smaller = tried(made, "checkpoint_format")
+    _, in_batches = tried(made, "validation_batch")
+    host = [one.phases["checkpoint"].host_peak_bytes for one in (made, without, smaller)]
+    largest = 38 * 38 * 4 * 24
+    # A whole file has weights and both slots, and two more copies of the largest.
+    assert host == [240 * largest, pytest.approx(5 * 4 * largest, rel=0.01), 240 * largest]
+    assert in_batches.phases["evaluate"].peak_bytes < made.phases["evaluate"].peak_bytes / 50
+
+
+def test_what_trains_eagerly_is_tried_eagerly_and_as_a_graph():
+    made = estimate(images, 2, run_eagerly=True, jit_compile=None)
+    assert made.subject.mode == "eager"
+    assert tried(made, "sgd")[1].subject.mode == "eager"
+    assert tried(made, "graph")[1].subject.mode == "graph"
