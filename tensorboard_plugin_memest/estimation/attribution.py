@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS, Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.frames import frames_of, topological
+from tensorboard_plugin_memest.estimation.graph import PASSING, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.rules import source_of
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
@@ -22,6 +24,12 @@ _STORING = {"TensorListPushBack", "TensorListSetItem"}
 
 _FEEDS = {"IteratorGetNext", "Placeholder"}
 _OPTIONAL_FEEDS = {"IteratorGetNextAsOptional", "OptionalGetValue"}
+
+
+# What taking loops and conditionals apart puts between the name of one and that of what was inside of it.
+_CALLER = re.compile(
+    r"(?:Func/)?(.*)/(?:cond|body|then|else|branch\d+|enter|merge|exit|next_iteration|output)/_\d+(?:/|$)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ class Attribution:
 
     Attributes:
         parts: for each node, which part of the step it belongs to: forward, backward or update.
-        called: for each node that calls functions, their attributions: a loop's body, all branches of a conditional.
+        called: for each node that calls a function which the runtime leaves where it is, its attribution.
     """
 
     def __init__(self, graph: StepGraph, owners: Owners, inside: Inside | None = None) -> None:
@@ -56,6 +64,7 @@ class Attribution:
         for index, node in enumerate(graph.nodes):
             for position, (source, output) in enumerate(node.inputs):
                 self._readers[source].append((output, index, position))
+        self._frames = frames_of(graph)
         self._owner_of = self._find_owners(owners)
         self._sum_of = {
             added: index
@@ -64,21 +73,24 @@ class Attribution:
             for added in node.control_inputs
             if graph.nodes[added].op == "AssignAdd"
         }
-        self._order = list(_topological(graph))
+        self._order = list(topological(graph))
         self.parts = self._find_parts()
+        graphs = {index: graph.called(index) for index in range(len(graph.nodes))}
         self.called = {
-            index: [Attribution(called, owners, self._inside_of(index)) for called in called_graphs(graph, index)]
-            for index in range(len(graph.nodes))
+            index: Attribution(called, owners, self._inside_of(index))
+            for index, called in graphs.items()
+            if called is not None
         }
-        self.called = {index: called for index, called in self.called.items() if called}
         self._weights = self._find_weights()
-        for index, attributions in self.called.items():
+        for index, called in self.called.items():
             weight = self._weight_of(index)
-            for called in attributions:
-                called._inside = replace(self._inside_of(index), layer=self.layer_of(index), weight=weight)
+            called._inside = replace(self._inside_of(index), layer=self.layer_of(index), weight=weight)
         self._kept = self._find_kept()
         self._stored = {
-            source for node in graph.nodes if inside and node.op in _STORING for source, _ in node.inputs[1:]
+            source
+            for index, node in enumerate(graph.nodes)
+            if (inside or self._frames[index]) and node.op in _STORING
+            for source, _ in node.inputs[1:]
         }
 
     @cached_property
@@ -121,6 +133,9 @@ class Attribution:
                 } - {Owner(STEP)}
             if len(readers) == 1:
                 found[index] = Owner(next(iter(readers)).layer)
+            elif _caller(node.name):
+                # What a loop or a branch does without a name of its own is its layer's.
+                found[index] = owners.find(_caller(node.name))
             elif self._inside:
                 found[index] = Owner(self._inside.layer)
         return found
@@ -130,7 +145,10 @@ class Attribution:
         for index in self._order:
             node = self.graph.nodes[index]
             owner = self._owner_of[index]
-            if owner.is_update or (owner.layer == STEP and self._assigned_weight(node) is not None):
+            if node.op in PASSING and self._frames[index]:
+                # Its name may tell of what goes through it, too.
+                parts[index] = BACKWARD if GRADIENT_SCOPE in self._frames[index] else parts[node.inputs[0][0]]
+            elif owner.is_update or (owner.layer == STEP and self._assigned_weight(node) is not None):
                 parts[index] = UPDATE
             elif node.op == "Const":
                 # Equal constants of both passes are one after optimization, whichever name it kept.
@@ -164,6 +182,14 @@ class Attribution:
         weights = {variable.name: variable for variable in self.graph.variable_of.values()}
         found: list[list[set[Variable]]] = [[set() for _ in node.outputs] for node in self.graph.nodes]
         arguments = set(self.graph.arguments)
+        # What leads on to the next iteration of a loop is known once its begin is.
+        for _ in range(2 if any(self._frames) else 1):
+            self._add_weights(found, weights, arguments)
+        return found
+
+    def _add_weights(
+        self, found: list[list[set[Variable]]], weights: Mapping[str, Variable], arguments: Collection[int]
+    ) -> None:
         for index in reversed(self._order):
             node = self.graph.nodes[index]
             own = self.graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
@@ -175,7 +201,6 @@ class Attribution:
             elif self.parts[index] != FORWARD or index in arguments:
                 for output, reader, position in self._readers[index]:
                     found[index][output] |= self._wanted_by(reader, position, node.outputs[output], found)
-        return found
 
     def _wanted_by(
         self, reader: int, position: int, made: Output, found: Sequence[Sequence[set[Variable]]]
@@ -184,11 +209,8 @@ class Attribution:
         node = self.graph.nodes[reader]
         if node.op == "IdentityN":
             return found[reader][position]
-        if reader in self.called and node.op not in LOOPS:
-            argument = position - (node.op in CONDITIONALS)
-            if argument < 0:
-                return set()
-            return set().union(*(called._wanted_argument(argument) for called in self.called[reader]))
+        if reader in self.called:
+            return self.called[reader]._wanted_argument(position)
         if self.parts[reader] == UPDATE or self._hands_on(reader, made):
             return set().union(*found[reader])
         return set()
@@ -260,35 +282,11 @@ class Attribution:
         return Tag(layer or STEP, name, category, role, variable, shape, dtype)
 
 
-def called_graphs(graph: StepGraph, index: int) -> list[StepGraph]:
-    """The graphs of the functions that a node runs: a loop's body, the branches of a conditional, what is called."""
-    node = graph.nodes[index]
-    if node.op in LOOPS:
-        return [graph.function(index, "body")]
-    if node.op in CONDITIONALS:
-        if "branches" in node.attributes:
-            return graph.branches(index)
-        return [graph.function(index, "then_branch"), graph.function(index, "else_branch")]
-    return [graph.function(index, "f")] if node.op in CALLS else []
+def _caller(name: str) -> str:
+    """The name of the loop, the conditional or the call that a node was inside of before it was taken apart."""
+    found = _CALLER.match(name)
+    return found.group(1) if found else ""
 
 
 def _only(found: set[Variable]) -> Variable | None:
     return next(iter(found)) if len(found) == 1 else None
-
-
-def _topological(graph: StepGraph) -> Iterator[int]:
-    pending = [len(node.inputs) + len(node.control_inputs) for node in graph.nodes]
-    followers: list[list[int]] = [[] for _ in graph.nodes]
-    for index, node in enumerate(graph.nodes):
-        for source, _ in node.inputs:
-            followers[source].append(index)
-        for source in node.control_inputs:
-            followers[source].append(index)
-    ready = [index for index, count in enumerate(pending) if count == 0]
-    while ready:
-        index = ready.pop()
-        yield index
-        for follower in followers[index]:
-            pending[follower] -= 1
-            if pending[follower] == 0:
-                ready.append(follower)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.python.framework import func_graph as tf_func_graph
 
+from tensorboard_plugin_memest.estimation.lowering import lowered
 from tensorboard_plugin_memest.estimation.variables import Variable
 
 # What Keras' `multi_step_on_iterator` consists of.
@@ -78,6 +79,7 @@ class CalledStep:
         results: names of those of them that take what the step returns, in order.
         arguments: name that an argument has in `definition`, to its name in the traced graph.
         inlined: whether the step's ops have the name of a call before their own.
+        shapes: by name of a node that was inside a function, what tracing found out about its outputs.
     """
 
     definition: graph_pb2.GraphDef
@@ -86,6 +88,7 @@ class CalledStep:
     results: list[str]
     arguments: Mapping[str, str] = field(repr=False)
     inlined: bool
+    shapes: Mapping[str, Sequence[tensor_shape_pb2.TensorShapeProto]] = field(default_factory=dict, repr=False)
 
 
 def called_step(step: TracedStep, handles: Mapping[str, Variable]) -> CalledStep:
@@ -134,7 +137,8 @@ def _called_directly(step: TracedStep, arguments: Sequence[node_def_pb2.NodeDef]
         returned.attr["T"].type = dtype
         returned.attr["index"].i = number
     kept = [*results, *(name for name in step.kept if name not in given)]
-    return CalledStep(made, kept, results, results, {}, inlined=False)
+    made, shapes = lowered(made, 0)
+    return CalledStep(made, kept, results, results, {}, inlined=False, shapes=shapes)
 
 
 def _called_by_fit(
@@ -165,7 +169,9 @@ def _called_by_fit(
     done = inlining.end(step.kept)
     waiting.input.extend([f"^{done}", f"^{_NEXT}"])
     around = {_RETURNED, _OPTIONAL, "Identity", "NoOp", _CALL}
-    return CalledStep(made, [_RETURNED, _CALL], around, [_OPTIONAL], names, inlined=True)
+    made, shapes = lowered(made, inlining.numbered)
+    called = CalledStep(made, [_RETURNED, _CALL], around, [_OPTIONAL], names, inlined=True)
+    return replace(called, shapes={_traced(name, called): found for name, found in shapes.items()})
 
 
 def _with_arguments(step: TracedStep, arguments: Sequence[node_def_pb2.NodeDef]) -> graph_pb2.GraphDef:
@@ -198,6 +204,11 @@ class _Inlining:
         self._outside = outside
         self._number = 0
         self._taken: dict[str, str] = {}
+
+    @property
+    def numbered(self) -> int:
+        """How many names have a number."""
+        return self._number
 
     def take(self, traced: str, source: str, dtype: int) -> None:
         """Makes `source` what the traced tensor is inside."""

@@ -17,8 +17,8 @@ from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
-from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
+from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, UntraceableError
 

@@ -6,16 +6,19 @@ categories.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tensorboard_plugin_memest.estimation.branches import heavier_branches
 from tensorboard_plugin_memest.estimation.cost import seconds
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
-from tensorboard_plugin_memest.estimation.graph import CONDITIONALS, LOOPS, Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.frames import frame_name
+from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, results_of
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
-from tensorboard_plugin_memest.estimation.order import Order
+from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
 from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag, workspace_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
@@ -25,12 +28,33 @@ from tensorboard_plugin_memest.memory.category import Category
 _UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
 
+_SWITCHES = {"Switch", "_SwitchN"}
+
+# How many iterations of a loop may be under way where it does not say.
+_AT_ONCE = 10
+
+
 @dataclass
 class VariableStore:
-    """The buffers that variables hold between steps, some of them together; changes when an update has to copy."""
+    """What variables hold between steps; changes with each.
+
+    Attributes:
+        buffers: their memory, some of them together; another one when an update has to copy.
+        copied_on_read: those of which every read is a copy.
+        values: what counters among them count, as far as it is known.
+    """
 
     buffers: dict[Variable, Buffer] = field(default_factory=dict)
     copied_on_read: set[Variable] = field(default_factory=set)
+    values: dict[Variable, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoopPlan:
+    """A loop: how many values are given to it, and how many of its iterations may be under way at a time."""
+
+    inputs: int
+    at_once: int
 
 
 @dataclass(frozen=True)
@@ -38,31 +62,29 @@ class Plan:
     """What does not change from run to run of a graph.
 
     Attributes:
-        readers: how often each output is read; being fetched counts.
+        readers: how often each output is read.
+        fetched: how often each output is returned.
         edges: what leads where, in the order of the graph's nodes.
         waits_for: for each node, how many edges lead to it.
         sources: for each node, where each of its outputs comes from; only inputs that are fit are named.
+        loops: the loops, by name.
+        slots: for nodes that do not treat all that follow alike, or lead to where values meet: for each follower, the
+            output that each edge to it carries, None where it is only waited for.
+        deciding: nodes whose values decide what runs.
+        constants: the values of those of them that are constants.
+        heavier: which branch makes more memory, by what decides between the branches.
     """
 
     readers: dict[tuple[int, int], int]
+    fetched: dict[tuple[int, int], int]
     edges: Edges
     waits_for: list[int]
     sources: list[list[Source]]
-
-
-@dataclass(frozen=True)
-class Loop:
-    """How a loop runs.
-
-    Attributes:
-        count: how often.
-        at_once: how many iterations may be under way at a time.
-        deciding: positions of the arguments that its condition looks at.
-    """
-
-    count: int
-    at_once: int = 1
-    deciding: frozenset[int] = frozenset()
+    loops: dict[str, LoopPlan]
+    slots: dict[int, dict[int, list[int | None]]]
+    deciding: frozenset[int]
+    constants: dict[int, Value]
+    heavier: dict[tuple[int, int], int]
 
 
 @dataclass
@@ -73,16 +95,14 @@ class Program:
         graph: the graph.
         tags: for each node, what each of its outputs is.
         constants: the buffers of the graph's constants, by node, which outlive the step.
-        called: for a node that calls functions, their programs: a loop's body; the branches of a conditional.
-        counts: for a loop, how often it runs.
+        called: for a node that calls a function which the runtime leaves where it is, its program.
         workspaces: what the kernels of some nodes allocate for themselves while they run.
     """
 
     graph: StepGraph
     tags: Sequence[Sequence[Tag]]
     constants: dict[int, Buffer] = field(default_factory=dict)
-    called: dict[int, list[Program]] = field(default_factory=dict)
-    loops: dict[int, Loop] = field(default_factory=dict)
+    called: dict[int, Program] = field(default_factory=dict)
     workspaces: Mapping[int, Workspace] = field(default_factory=dict)
 
     @cached_property
@@ -101,35 +121,111 @@ class Program:
             if (node.op == "Const" or index in outside) and node.outputs[0].bytes:
                 self.constants[index] = Buffer(node.outputs[0].bytes, references=1, is_resident=True)
                 events.append(Event(ALLOCATE, self.constants[index], node.name, self.tags[index][0]))
-        for programs in self.called.values():
-            for program in programs:
-                events += program.constant_events()
+        for program in self.called.values():
+            events += program.constant_events()
         return events
 
     @cached_property
+    def trial(self) -> Trial:
+        """What a run comes to in which memory does not matter."""
+        if not (self.plan.loops or self.plan.slots or self.called):
+            return Trial(len(self.graph.nodes), {}, frozenset())
+        handles = set(self.graph.variable_of.values())
+        store = VariableStore({variable: Buffer(variable.bytes, 1, is_resident=True) for variable in handles})
+        run = Execution(self, InlineOrder(), store)
+        run.run()
+        return Trial(run.started, run.iterations, frozenset(run.undecided))
+
+    @property
     def ops(self) -> int:
         """How many ops one run runs, those of functions that it calls included, and of loops each time."""
-        called = sum(
-            (self.loops[index].count if index in self.loops else 1) * max(program.ops for program in programs)
-            for index, programs in self.called.items()
-        )
-        return len(self.graph.nodes) + called
+        return self.trial.ops
 
-    @cached_property
-    def weight(self) -> int:
-        """Bytes that one run makes, nested ones included: which of two branches costs more."""
-        own = sum(output.bytes for node in self.graph.nodes for output in node.outputs)
-        return own + sum(max(program.weight for program in programs) for programs in self.called.values())
+
+@dataclass(frozen=True)
+class Trial:
+    """What a run of a program comes to.
+
+    Attributes:
+        ops: how many ops run.
+        iterations: how often the bodies of loops run, by name; of one that runs several times, at most.
+        undecided: names of loops of which the data decides that, which were counted once.
+    """
+
+    ops: int
+    iterations: Mapping[str, int]
+    undecided: frozenset[str]
+
+
+@dataclass(eq=False, slots=True)
+class _Iteration:
+    """One iteration of a loop, or what is outside of all loops: which nodes wait for what, and what is there for them.
+
+    Attributes:
+        frame: the loop.
+        number: which iteration of it.
+        base: what is added to the indices of nodes, for a node runs once in each iteration.
+        pending: how many edges a node still waits for, where that has changed.
+        dead: nodes that something leads to which did not come.
+        meeting: nodes where values meet: edges only waited for, whether a value has come, how many will not.
+        values: what the outputs of nodes hold, for those that read them here.
+        known: their values, as far as it matters and they are known.
+        at_work: how many nodes are ready or running.
+        loops: how many loops run that were entered from here.
+    """
+
+    frame: _Frame
+    number: int
+    base: int
+    pending: dict[int, int] = field(default_factory=dict)
+    dead: set[int] = field(default_factory=set)
+    meeting: dict[int, list[int]] = field(default_factory=dict)
+    values: dict[tuple[int, int], Buffer | None] = field(default_factory=dict)
+    known: dict[tuple[int, int], Value] = field(default_factory=dict)
+    at_work: int = 0
+    loops: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class _Frame:
+    """A loop that runs.
+
+    Attributes:
+        plan: what does not change.
+        name: its name.
+        around: the iteration in which it was entered; None for what is outside of all loops.
+        awaited: how many of the values that it is given have not come.
+        last: number of the newest iteration.
+        iterations: those under way.
+        held_back: what the next iteration will get, once it may begin.
+        invariant: what every iteration gets.
+        dead_exits: ways out that nothing has come out of in the newest iteration.
+    """
+
+    plan: LoopPlan
+    name: str
+    around: _Iteration | None
+    awaited: int
+    last: int = 0
+    iterations: dict[int, _Iteration] = field(default_factory=dict)
+    held_back: list[tuple[int, _Iteration]] = field(default_factory=list)
+    invariant: list[tuple[int, _Iteration]] = field(default_factory=list)
+    dead_exits: list[int] = field(default_factory=list)
 
 
 class Execution:
     """One run of a step's graph.
+
+    Each iteration of a loop runs its nodes as soon as what they wait for is there, so iterations overlap, and loops run
+    beside each other. The number under which a node is started is its index, and the size of the graph more for each
+    iteration that has begun before. Source of the rules: `executor.cc`, `propagator_state.cc`.
 
     Args:
         program: what runs.
         order: decides what runs next; used once.
         store: the variables' buffers; changed by the run.
         edges: what leads where in the executor's graph, if that is not in the order of the graph's nodes.
+        arguments: for a called function, what it is given.
     """
 
     def __init__(
@@ -142,24 +238,27 @@ class Execution:
         events: list[Event] | None = None,
         caller: str | None = None,
         arguments: Sequence[Buffer | None] = (),
-        iteration: int = 0,
-        hands_over: bool = False,
     ) -> None:
         self._program = program
         self._graph = program.graph
-        self._order = order
+        self._size = len(program.graph.nodes)
         self._store = store
         self._caller = caller
         self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
-        self._iteration = iteration
-        self._hands_over = hands_over
         self._plan = program.plan
         self._edges = edges or program.plan.edges
-        self._pending = list(self._plan.waits_for)
-        self._values: dict[tuple[int, int], Buffer | None] = {}
+        self._outside = _Iteration(_Frame(LoopPlan(0, 1), "", None, 0), 0, 0)
+        self._outside.frame.iterations[0] = self._outside
+        self._iterations = [self._outside]
+        self._frames: dict[tuple[int, str], _Frame] = {}
+        self._is_dead: set[int] = set()
         self._dropped: dict[int, tuple[Buffer | None, ...]] = {}
         self._scratch: dict[int, list[Buffer]] = {}
-        self._finished = 0
+        self._ran = bytearray(self._size)
+        self._order = order.of_many(self._size, self._is_dead) if program.plan.loops or program.plan.slots else order
+        self.iterations: dict[str, int] = {}
+        self.undecided: set[str] = set()
+        self.started = 0
         self.events: list[Event] = [] if events is None else events
 
     def run(self) -> list[Event]:
@@ -177,44 +276,45 @@ class Execution:
 
     def call(self) -> list[Buffer | None]:
         """Runs every node and returns what the graph returns, each held once for the caller."""
+        self._outside.at_work = len(self._edges.roots)
         self._order.run(self)
-        if not self.is_done:
-            raise RuntimeError(f"{self._finished} of {len(self._graph.nodes)} ops became ready.")
-        return [self._values.get(fetched) for fetched in self._graph.fetches]
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every node has run."""
-        return self._finished == len(self._graph.nodes)
-
-    def give(self, position: int, value: Buffer | None) -> None:
-        """Hands over an argument that was not there in the beginning; its node has not started yet."""
-        self._arguments[self._graph.arguments[position]] = value
-
-    def value(self, fetched: tuple[int, int]) -> Buffer | None:
-        """What an output of a node that has run holds."""
-        return self._values.get(fetched)
+        if not all(self._ran) or self._frames:
+            raise RuntimeError(f"{sum(self._ran)} of {self._size} ops became ready.")
+        return [self._outside.values.get(fetched) for fetched in self._graph.fetches]
 
     @property
     def roots(self) -> list[int]:
         """The nodes that wait for nothing, in the order in which they are started."""
         return self._edges.roots
 
-    def start(self, index: int) -> None:
+    def start(self, number: int) -> None:
         """Gives a node's outputs their memory."""
+        self.started += 1
+        if number in self._is_dead:
+            return
+        place, index = divmod(number, self._size)
+        iteration = self._iterations[place]
         node = self._graph.nodes[index]
-        inputs = [self._values.get(source) for source in node.inputs]
+        inputs = [iteration.values.get(source) for source in node.inputs]
+        if index in self._plan.deciding:
+            self._work_out(iteration, index, node)
         if index in self._arguments:
             outputs: list[Buffer | None] = [self._arguments[index]]
         elif index in self._program.constants:
             outputs = [self._program.constants[index]]
+        elif node.op in _SWITCHES:
+            outputs = [None] * len(node.outputs)
+            outputs[self._taken(iteration, index, node)] = inputs[0]
         elif index in self._graph.variable_of:
             outputs = [None]
         elif node.op == "ReadVariableOp":
             outputs = [self._read(index, node)]
+        elif node.op == "Merge":
+            came = iteration.meeting[index][3]
+            outputs = [inputs[came], self._allocate(index, 1, node.outputs[1]) if len(node.outputs) > 1 else None]
         elif index in self._program.called:
             for output, value in enumerate(self._call(index, inputs)):
-                self._values[index, output] = value
+                iteration.values[index, output] = value
                 if value is not None and not value.is_resident and not isinstance(value, TensorList):
                     self._emit(RELABEL, value, index, self._program.tags[index][output])
             return
@@ -224,127 +324,314 @@ class Execution:
             if workspace:
                 taken = workspace.taken_over
                 spares = taken is not None and _is_free(inputs[taken])
-                self._scratch[index] = self._borrow(index, workspace.before[spares:])
-            outputs = self._outputs(index, node, inputs)
+                self._scratch[number] = self._borrow(index, workspace.before[spares:])
+            outputs = self._outputs(iteration, index, node, inputs)
             if workspace:
-                self._scratch[index] += self._borrow(index, workspace.after)
+                self._scratch[number] += self._borrow(index, workspace.after)
         for output, buffer in enumerate(outputs):
             if buffer is not None:
                 # Held by the running kernel until its readers are known.
                 buffer.references += 1
-                self._values[index, output] = buffer
+                iteration.values[index, output] = buffer
 
-    def finish(self, index: int) -> list[int]:
+    def finish(self, number: int) -> list[int]:
         """Hands a node's outputs to their readers and releases its inputs.
 
         Returns:
             The nodes that wait for nothing any more, in the order in which they became ready.
         """
+        place, index = divmod(number, self._size)
+        iteration = self._iterations[place]
         node = self._graph.nodes[index]
-        for scratch in self._scratch.pop(index, ()):
+        self._ran[index] = 1
+        for scratch in self._scratch.pop(number, ()):
             self._free(scratch, index)
-        values, readers = self._values, self._plan.readers
-        for output in range(len(node.outputs)):
-            buffer = values.get((index, output))
-            if buffer is not None:
-                # The kernel's own hold goes.
-                buffer.references += readers.get((index, output), 0) - 1
-                if buffer.references == 0:
-                    self._free(buffer, index)
-        if self._hands_over and index in self._arguments:
-            # The caller does not hold it any more: whoever reads it last frees it.
-            self._release(self._arguments[index], index)
-        for source in self._kept_inputs(index, node):
+        values, readers = iteration.values, self._plan.readers
+        dead = number in self._is_dead
+        if not dead:
+            for output in range(len(node.outputs)):
+                buffer = values.get((index, output))
+                if buffer is not None:
+                    # The kernel's own hold goes.
+                    source = (index, output)
+                    buffer.references += readers.get(source, 0) - 1
+                    if iteration is self._outside:
+                        buffer.references += self._plan.fetched.get(source, 0)
+                    if buffer.references == 0:
+                        self._free(buffer, index)
+        for source in node.inputs:
             buffer = values.get(source)
             if buffer is not None:
                 buffer.references -= 1
                 if buffer.references == 0:
                     self._free(buffer, index)
         # What a list gave up goes once its new reader, if any, holds it.
-        for element in self._dropped.pop(index, ()):
+        for element in self._dropped.pop(number, ()):
             self._release(element, index)
-        self._finished += 1
-        ready, pending = [], self._pending
-        for follower in self._edges.followers[index]:
-            pending[follower] -= 1
-            if pending[follower] == 0:
-                ready.append(follower)
+        ready: list[int] = []
+        match node.op:
+            case "Enter":
+                self._enter(iteration, index, node, dead, ready)
+            case "Exit":
+                self._leave(iteration, index, dead, ready)
+            case "NextIteration":
+                self._go_on(iteration, index, dead, ready)
+            case _:
+                self._tell(iteration, index, dead, ready)
+        self._done(iteration, ready)
         return ready
 
-    def _kept_inputs(self, index: int, node: Node) -> list[tuple[int, int]]:
-        """The inputs that a node has not handed over to a function: of a loop none, of a conditional the condition."""
-        if index not in self._program.called or node.op not in LOOPS | CONDITIONALS:
-            return node.inputs
-        return [] if node.op in LOOPS else node.inputs[:1]
+    def _tell(self, iteration: _Iteration, index: int, dead: bool, ready: list[int]) -> None:
+        """Tells those that follow a node, in `iteration`, that it has run, or never will."""
+        slots = self._plan.slots.get(index)
+        pending, waits_for, base = iteration.pending, self._plan.waits_for, iteration.base
+        before = len(ready)
+        if slots is None:
+            for follower in self._edges.followers[index]:
+                left = pending.get(follower, waits_for[follower]) - 1
+                pending[follower] = left
+                if dead:
+                    iteration.dead.add(follower)
+                if left == 0:
+                    ready.append(base + follower)
+        else:
+            positions: dict[int, int] = {}
+            switches = self._graph.nodes[index].op in _SWITCHES
+            for follower in self._edges.followers[index]:
+                position = positions.get(follower, 0)
+                positions[follower] = position + 1
+                slot = slots[follower][position]
+                absent = dead or (switches and slot is not None and slot != iteration.meeting[index][0])
+                if self._graph.nodes[follower].op == "Merge":
+                    if self._meets(iteration, index, follower, slot, absent):
+                        ready.append(base + follower)
+                    continue
+                left = pending.get(follower, waits_for[follower]) - 1
+                pending[follower] = left
+                if absent:
+                    iteration.dead.add(follower)
+                if left == 0:
+                    ready.append(base + follower)
+        for number in ready[before:]:
+            if number - base in iteration.dead:
+                self._is_dead.add(number)
+        iteration.at_work += len(ready) - before
+
+    def _meets(self, iteration: _Iteration, source: int, merge: int, slot: int | None, absent: bool) -> bool:
+        """Something comes to where values meet, or will not come; whether that was what was waited for."""
+        node = self._graph.nodes[merge]
+        state = iteration.meeting.get(merge)
+        if state is None:
+            # Edges only waited for; whether a value has come; how many will not; which has come.
+            state = iteration.meeting[merge] = [len(node.control_inputs), 0, 0, -1]
+        if slot is None:
+            state[0] -= 1
+            none_comes = state[2] == len(node.inputs)
+            ends = state[0] == 0 and (bool(state[1]) or none_comes)
+        elif not absent:
+            first = not state[1]
+            state[1] = 1
+            if first:
+                state[3] = node.inputs.index((source, slot))
+            return first and state[0] == 0
+        else:
+            state[2] += 1
+            none_comes = state[2] == len(node.inputs) or self._graph.nodes[source].op == "Enter"
+            ends = state[0] == 0 and not state[1] and none_comes
+        if ends and none_comes and not state[1]:
+            iteration.dead.add(merge)
+        return ends
+
+    def _enter(self, iteration: _Iteration, index: int, node: Node, dead: bool, ready: list[int]) -> None:
+        name = frame_name(node)
+        frame = self._frames.get((iteration.base, name))
+        if frame is None:
+            plan = self._plan.loops[name]
+            frame = self._frames[iteration.base, name] = _Frame(plan, name, iteration, plan.inputs)
+            frame.iterations[0] = self._begin(frame, 0)
+            iteration.loops += 1
+        if node.attributes["is_constant"].b:
+            for output in range(len(node.outputs)):
+                buffer = iteration.values.get((index, output))
+                if buffer is not None:
+                    # Each iteration has readers of its own, and the loop holds it besides.
+                    buffer.references += 1 + self._plan.readers.get((index, output), 0) * frame.last
+            frame.invariant.append((index, iteration))
+            for inner in list(frame.iterations.values()):
+                self._pass(index, iteration, inner, dead, ready)
+                self._clean(inner, ready)
+        else:
+            self._pass(index, iteration, frame.iterations[0], dead, ready)
+        frame.awaited -= 1
+        if 0 in frame.iterations:
+            self._clean(frame.iterations[0], ready)
+
+    def _leave(self, iteration: _Iteration, index: int, dead: bool, ready: list[int]) -> None:
+        frame = iteration.frame
+        assert frame.around is not None, "An Exit is in a loop."
+        if not dead:
+            self._pass(index, iteration, frame.around, False, ready)
+        elif iteration.number == frame.last:
+            frame.dead_exits.append(index)
+
+    def _go_on(self, iteration: _Iteration, index: int, dead: bool, ready: list[int]) -> None:
+        frame = iteration.frame
+        if dead:
+            return
+        if iteration.number == frame.last:
+            if len(frame.iterations) == frame.plan.at_once:
+                frame.held_back.append((index, iteration))
+                return
+            self._increment(frame, ready)
+        self._pass(index, iteration, frame.iterations[iteration.number + 1], False, ready)
+
+    def _increment(self, frame: _Frame, ready: list[int]) -> None:
+        """The next iteration of a loop begins."""
+        frame.last += 1
+        frame.dead_exits.clear()
+        iteration = frame.iterations[frame.last] = self._begin(frame, frame.last)
+        held_back, frame.held_back = frame.held_back, []
+        for index, source in held_back:
+            self._pass(index, source, iteration, False, ready)
+        for index, source in frame.invariant:
+            dead = source.base + index in self._is_dead
+            for output in range(len(self._graph.nodes[index].outputs)):
+                buffer = source.values.get((index, output))
+                if buffer is not None:
+                    buffer.references += self._plan.readers.get((index, output), 0)
+            self._pass(index, source, iteration, dead, ready)
+
+    def _begin(self, frame: _Frame, number: int) -> _Iteration:
+        iteration = _Iteration(frame, number, self._size * len(self._iterations))
+        self._iterations.append(iteration)
+        return iteration
+
+    def _pass(self, index: int, source: _Iteration, target: _Iteration, dead: bool, ready: list[int]) -> None:
+        """What a node of one iteration made goes to the nodes that follow it in another."""
+        for output in range(len(self._graph.nodes[index].outputs)):
+            if (index, output) in source.values:
+                target.values[index, output] = source.values[index, output]
+            if (index, output) in source.known:
+                target.known[index, output] = source.known[index, output]
+        self._tell(target, index, dead, ready)
+
+    def _done(self, iteration: _Iteration, ready: list[int]) -> None:
+        iteration.at_work -= 1
+        self._clean(iteration, ready)
+
+    def _clean(self, iteration: _Iteration, ready: list[int]) -> None:
+        """Ends the iterations of a loop that are done, begins those that waited for that, and ends the loop."""
+        frame = iteration.frame
+        if frame.around is None:
+            return
+        while iteration.at_work == 0 and iteration.loops == 0:
+            is_first = iteration.number == 0
+            if frame.awaited if is_first else iteration.number - 1 in frame.iterations:
+                return
+            if frame.iterations.pop(iteration.number, None) is None:
+                return
+            if frame.held_back:
+                self._increment(frame, ready)
+            following = frame.iterations.get(iteration.number + 1)
+            if following is None:
+                break
+            iteration = following
+        if frame.iterations or frame.awaited:
+            return
+        for index, source in frame.invariant:
+            for output in range(len(self._graph.nodes[index].outputs)):
+                self._release(source.values.get((index, output)), index)
+        around = frame.around
+        self.iterations[frame.name] = max(frame.last, self.iterations.get(frame.name, 0))
+        del self._frames[around.base, frame.name]
+        for index in frame.dead_exits:
+            self._tell(around, index, True, ready)
+        around.loops -= 1
+        self._clean(around, ready)
+
+    def _taken(self, iteration: _Iteration, index: int, node: Node) -> int:
+        """Which output of a Switch gets its input; noted for those that follow."""
+        source = node.inputs[1]
+        value = iteration.known.get(source)
+        if value is None:
+            taken = self._guessed(iteration, source)
+        else:
+            taken = int(value.reshape(()).item()) if value.size == 1 else 0
+            if not 0 <= taken < len(node.outputs):
+                taken = len(node.outputs) - 1
+        iteration.meeting[index] = [taken]
+        return taken
+
+    def _guessed(self, iteration: _Iteration, source: tuple[int, int]) -> int:
+        decider = self._graph.nodes[source[0]]
+        if decider.op == "LoopCond":
+            # A loop that the data ends is counted once.
+            self.undecided.add(iteration.frame.name)
+            return int(iteration.number == 0)
+        # Which branch is taken is decided in the run; the one that makes more memory is the one to reckon with.
+        return self._plan.heavier.get(source, 0)
+
+    def _work_out(self, iteration: _Iteration, index: int, node: Node) -> None:
+        """The value of a node that decides what runs."""
+        variable = self._graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
+        inputs = [iteration.known.get(source) for source in node.inputs]
+        if index in self._plan.constants:
+            values = [self._plan.constants[index]]
+        elif variable is not None and node.op == "ReadVariableOp":
+            values = [self._store.values.get(variable)]
+        elif variable is not None and node.op.startswith("Assign"):
+            old, change = self._store.values.get(variable), inputs[1]
+            if node.op == "AssignVariableOp":
+                now = change
+            elif old is None or change is None:
+                now = None
+            else:
+                now = old + change if node.op == "AssignAddVariableOp" else old - change
+            if now is None:
+                self._store.values.pop(variable, None)
+            else:
+                self._store.values[variable] = now
+            return
+        else:
+            values = results_of(node, inputs)
+        for output, value in enumerate(values):
+            if value is not None:
+                iteration.known[index, output] = value
 
     def _call(self, index: int, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
-        """Runs the functions that a node calls; each value comes back held once.
-
-        The runtime takes loops and conditionals apart, so that the node itself holds nothing that it hands over.
-        """
-        programs = self._program.called[index]
-        node = self._graph.nodes[index]
-        if node.op not in LOOPS:
-            # Which branch is taken is decided in the run; the one that makes more memory is the one to reckon with.
-            program = max(programs, key=lambda program: program.weight)
-            is_conditional = node.op in CONDITIONALS
-            arguments = inputs[1:] if is_conditional else inputs
-            return self._run_function(program, index, arguments, hands_over=is_conditional)
-        return self._run_loop(index, programs[0], inputs)
-
-    def _run_loop(self, index: int, program: Program, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
-        size = len(program.graph.nodes)
-        order = self._inside(program, size)
-
-        def begin(iteration: int) -> Execution:
-            nothing = [None] * len(inputs)
-            return self._called(program, order, index, nothing, iteration=iteration, hands_over=True)
-
-        iterations = Iterations(program.graph, self._program.loops[index], inputs, begin)
-        order.run(iterations)
-        return iterations.results
-
-    def _run_function(
-        self, program: Program, index: int, arguments: Sequence[Buffer | None], *, hands_over: bool
-    ) -> list[Buffer | None]:
-        order = self._inside(program, len(program.graph.nodes))
-        return self._called(program, order, index, arguments, hands_over=hands_over).call()
-
-    def _inside(self, program: Program, size: int) -> Order:
-        """The order of a function's nodes, or those of many runs of it, `size` numbers apart."""
+        """Runs the function that a node calls; each value comes back held once."""
+        program = self._program.called[index]
         graph = program.graph
-        return self._order.inside(
-            lambda number: graph.nodes[number % size].op, lambda number: seconds(graph, number % size)
-        )
-
-    def _called(
-        self,
-        program: Program,
-        order: Order,
-        index: int,
-        arguments: Sequence[Buffer | None],
-        *,
-        iteration: int = 0,
-        hands_over: bool,
-    ) -> Execution:
-        return Execution(
+        order = self._order.inside(lambda node: graph.nodes[node].op, lambda node: seconds(graph, node))
+        run = Execution(
             program,
             order,
             self._store,
             events=self.events,
-            caller=self._caller or self._graph.nodes[index].name,
-            arguments=arguments,
-            iteration=iteration,
-            hands_over=hands_over,
+            caller=f"{self._caller}/{self._graph.nodes[index].name}" if self._caller else self._graph.nodes[index].name,
+            arguments=inputs,
         )
+        results = run.call()
+        self.started += run.started
+        self.iterations |= run.iterations
+        self.undecided |= run.undecided
+        return results
 
-    def _outputs(self, index: int, node: Node, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
+    def _outputs(
+        self, iteration: _Iteration, index: int, node: Node, inputs: Sequence[Buffer | None]
+    ) -> list[Buffer | None]:
         if node.op in LIST_OPS:
+            known = iteration.known.get(node.inputs[1]) if len(node.inputs) > 1 else None
             result = list_result(
-                self._graph, index, inputs, self._iteration, lambda output, size: self._make(index, output, size)
+                self._graph,
+                index,
+                inputs,
+                iteration.number,
+                lambda output, size: self._make(index, output, size),
+                int(known.item()) if known is not None and known.size == 1 else None,
             )
             if result is not None:
-                self._dropped[index] = result.dropped
+                self._dropped[iteration.base + index] = result.dropped
                 return result.outputs
         taken: set[int] = set()
         outputs: list[Buffer | None] = []
@@ -465,123 +752,54 @@ def _is_free(buffer: Buffer | None) -> bool:
     return buffer is not None and not isinstance(buffer, TensorList) and buffer.references == 1
 
 
-class Iterations:
-    """A loop's iterations, run together: each node of one runs as soon as what it waits for is there.
-
-    A value goes to the next iteration when it is made, not when the whole iteration is done, once the loop's condition
-    is known there. So what does not depend on the state, such as counting, runs ahead of what does. The number of a
-    node is its index in the body, and the size of the body more for each iteration. Source of the rules:
-    `propagator_state.cc`.
-
-    Args:
-        body: the graph of the loop's body.
-        loop: how it runs.
-        inputs: what the loop is given, each held once for it.
-        begin: makes the run of one iteration, whose arguments are still to come.
-    """
-
-    def __init__(
-        self,
-        body: StepGraph,
-        loop: Loop,
-        inputs: Sequence[Buffer | None],
-        begin: Callable[[int], Execution],
-    ) -> None:
-        self._size = len(body.nodes)
-        self._arguments = body.arguments
-        self._others = [node for node in edges_of(body).roots if node not in set(body.arguments)]
-        self._loop = loop
-        self._begin = begin
-        self._running: dict[int, Execution] = {}
-        self._undecided: dict[int, set[int]] = {}
-        self._given: dict[int, list[int]] = {}
-        self._later: list[tuple[int, int]] = []  # (iteration, node)
-        self._results: dict[int, Buffer | None] = {}
-        self._positions: dict[int, list[int]] = {}  # of what a node makes for the next iteration
-        self._fetches = body.fetches
-        for position, (node, _) in enumerate(body.fetches):
-            self._positions.setdefault(node, []).append(position)
-        self._first = [
-            number for position, value in enumerate(inputs) for number in self._hand_over(0, position, value)
-        ]
-
-    @property
-    def results(self) -> list[Buffer | None]:
-        """What the last iteration made, each held once for the caller.
-
-        Raises:
-            RuntimeError: not every iteration has run to its end.
-        """
-        if len(self._results) != len(self._arguments) or self._running:
-            raise RuntimeError(f"{len(self._running)} iterations of a loop never came to their end.")
-        return [self._results[position] for position in range(len(self._arguments))]
-
-    @property
-    def roots(self) -> list[int]:
-        """The nodes with which the first iteration begins."""
-        return self._first
-
-    def start(self, number: int) -> None:
-        """A node of an iteration begins."""
-        iteration, node = divmod(number, self._size)
-        self._running[iteration].start(node)
-
-    def finish(self, number: int) -> list[int]:
-        """A node of an iteration ends; returns the nodes, of whichever iteration, that it made ready."""
-        iteration, node = divmod(number, self._size)
-        run = self._running[iteration]
-        ready = [iteration * self._size + follower for follower in run.finish(node)]
-        for position in self._positions.get(node, ()):
-            ready += self._hand_over(iteration + 1, position, run.value(self._fetches[position]))
-        if run.is_done:
-            del self._running[iteration]
-            ready += self._resumed()
-        return ready
-
-    def _hand_over(self, iteration: int, position: int, value: Buffer | None) -> list[int]:
-        if iteration == self._loop.count:
-            self._results[position] = value
-            return []
-        if iteration not in self._given:
-            self._running[iteration] = self._begin(iteration)
-            self._undecided[iteration] = set(self._loop.deciding)
-            self._given[iteration] = []
-        self._running[iteration].give(position, value)
-        self._given[iteration].append(self._arguments[position])
-        undecided = self._undecided[iteration]
-        was_decided = not undecided and len(self._given[iteration]) > 1
-        undecided.discard(position)
-        if undecided:
-            return []
-        ready = [self._arguments[position]] if was_decided else [*self._given[iteration], *self._others]
-        if iteration - min(self._running) >= self._loop.at_once:
-            self._later += [(iteration, node) for node in ready]
-            return []
-        return [iteration * self._size + node for node in ready]
-
-    def _resumed(self) -> list[int]:
-        """What had to wait because too many iterations were under way, as far as it has not any more."""
-        if not self._later:
-            return []
-        end = min(self._running) + self._loop.at_once
-        ready = [iteration * self._size + node for iteration, node in self._later if iteration < end]
-        self._later = [entry for entry in self._later if entry[0] >= end]
-        return ready
-
-
 def _plan(graph: StepGraph) -> Plan:
     readers: dict[tuple[int, int], int] = {}
     for node in graph.nodes:
         for source in node.inputs:
             readers[source] = readers.get(source, 0) + 1
-    for fetched in graph.fetches:
-        readers[fetched] = readers.get(fetched, 0) + 1
+    fetched: dict[tuple[int, int], int] = {}
+    for output in graph.fetches:
+        fetched[output] = fetched.get(output, 0) + 1
+    nodes = deciding(graph)
     return Plan(
         readers=readers,
+        fetched=fetched,
         edges=edges_of(graph),
         waits_for=[len(node.inputs) + len(node.control_inputs) for node in graph.nodes],
         sources=[_sources(graph, node) for node in graph.nodes],
+        loops=_loops(graph),
+        slots=_slots(graph),
+        deciding=nodes,
+        constants=constants(graph, nodes),
+        heavier=heavier_branches(graph),
     )
+
+
+def _loops(graph: StepGraph) -> dict[str, LoopPlan]:
+    loops: dict[str, LoopPlan] = {}
+    for node in graph.nodes:
+        if node.op == "Enter":
+            known = loops.get(frame_name(node))
+            at_once = node.attributes["parallel_iterations"].i or _AT_ONCE
+            loops[frame_name(node)] = LoopPlan(known.inputs + 1 if known else 1, at_once)
+    return loops
+
+
+def _slots(graph: StepGraph) -> dict[int, dict[int, list[int | None]]]:
+    told = {index for index, node in enumerate(graph.nodes) if node.op in _SWITCHES}
+    for node in graph.nodes:
+        if node.op == "Merge":
+            told |= {source for source, _ in node.inputs} | set(node.control_inputs)
+    slots: dict[int, dict[int, list[int | None]]] = {index: {} for index in told}
+    for index, node in enumerate(graph.nodes):
+        for source, output in node.inputs:
+            if source in told:
+                slots[source].setdefault(index, []).append(output)
+    for index, node in enumerate(graph.nodes):
+        for source in node.control_inputs:
+            if source in told:
+                slots[source].setdefault(index, []).append(None)
+    return slots
 
 
 def _sources(graph: StepGraph, node: Node) -> list[Source]:

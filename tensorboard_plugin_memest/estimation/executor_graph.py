@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tensorboard_plugin_memest.estimation.frames import goes_on
 from tensorboard_plugin_memest.estimation.graph import StepGraph
 from tensorboard_plugin_memest.estimation.onednn import is_replaced, merged_bias_gradients
 
@@ -77,7 +78,11 @@ def _edges(graph: StepGraph, order: Iterable[int]) -> Edges:
 
 def _imported(graph: StepGraph, places: Sequence[int]) -> Iterator[int]:
     """All nodes, the one with the lowest place first among those whose inputs are there."""
-    waiting = [len(node.inputs) + len(node.control_inputs) for node in graph.nodes]
+    # What comes from the iteration before is not waited for.
+    waiting = [
+        len(node.control_inputs) + sum(not goes_on(graph, source, index) for source, _ in node.inputs)
+        for index, node in enumerate(graph.nodes)
+    ]
     followers = edges_of(graph).followers
     ready = [(places[index], index) for index, count in enumerate(waiting) if count == 0]
     heapq.heapify(ready)
@@ -85,6 +90,8 @@ def _imported(graph: StepGraph, places: Sequence[int]) -> Iterator[int]:
         _, index = heapq.heappop(ready)
         yield index
         for follower in followers[index]:
+            if goes_on(graph, index, follower):
+                continue
             waiting[follower] -= 1
             if waiting[follower] == 0:
                 heapq.heappush(ready, (places[follower], follower))

@@ -22,11 +22,11 @@ from tensorboard_plugin_memest.estimation.called import (
     step_of_optimized,
     traced_step,
 )
+from tensorboard_plugin_memest.estimation.lowering import CALLS, lowered
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 
-CONDITIONALS = {"If", "StatelessIf", "Case", "StatelessCase"}
-LOOPS = {"While", "StatelessWhile"}
-CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
+# Ops that only pass a tensor on, in or out of a loop or a branch.
+PASSING = {"Enter", "Exit", "NextIteration", "LoopCond", "Merge", "Switch", "_SwitchN"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class StepGraph:
 
     Attributes:
         nodes: all nodes; inputs refer to them by index.
-        variable_of: index of a node that is a variable's handle, to the variable.
+        variable_of: index of a node that is a variable's handle, or passes it on, to the variable.
         fetches: (node, output) of what the step returns.
         unknown: names of nodes with an output of unknown size.
         held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
@@ -87,20 +87,14 @@ class StepGraph:
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
 
-    def function(self, index: int, attribute: str) -> StepGraph:
-        """The graph of the function that node `index` calls through `attribute`, such as a loop's body."""
-        return self._function(index, self.nodes[index].attributes[attribute].func.name)
-
-    def branches(self, index: int) -> list[StepGraph]:
-        """The graphs of all branches of a Case node."""
-        return [self._function(index, call.name) for call in self.nodes[index].attributes["branches"].list.func]
-
-    def _function(self, index: int, name: str) -> StepGraph:
+    def called(self, index: int) -> StepGraph | None:
+        """The graph of the function that node `index` calls, if it does: one that the runtime leaves where it is."""
         node = self.nodes[index]
-        # A branch's arguments come after the condition.
-        given = node.inputs[1:] if node.op in CONDITIONALS else node.inputs
-        shapes = [self.nodes[source].outputs[output].shape for source, output in given]
-        variables = [self.variable_of.get(source) for source, _ in given]
+        name = node.attributes["f"].func.name if node.op in CALLS else node.op
+        if name not in self.library:
+            return None
+        shapes = [self.nodes[source].outputs[output].shape for source, output in node.inputs]
+        variables = [self.variable_of.get(source) for source, _ in node.inputs]
         return _function_graph(self.library, name, shapes, variables)
 
 
@@ -126,7 +120,7 @@ def optimized_graph(
     _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
-    shapes = _traced_shapes(traced.definition.node)
+    shapes = {**_traced_shapes(traced.definition.node), **called.shapes}
     step = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size)
     step.held = {index for index, node in enumerate(step.nodes) if node.name in traced.captured}
     step.fed = {index for index, node in enumerate(step.nodes) if node.name in traced.fed}
@@ -136,12 +130,8 @@ def optimized_graph(
 def _optimized(called: CalledStep, device: str) -> graph_pb2.GraphDef:
     meta = meta_graph_pb2.MetaGraphDef(graph_def=called.definition)
     for node in meta.graph_def.node:
-        _keep_control_flow(node)
         # Grappler fuses only what it knows to be placed on a device whose kernels can.
         node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
-    for function in meta.graph_def.library.function:
-        for node in function.node_def:
-            _keep_control_flow(node)
     meta.collection_def["train_op"].node_list.value.extend(called.kept)
     config = config_pb2.ConfigProto()
     rewriting = config.graph_options.rewrite_options
@@ -174,10 +164,10 @@ def _make_placeholder(node: node_def_pb2.NodeDef) -> None:
 
 
 def _see_through(nodes: Sequence[node_def_pb2.NodeDef]) -> None:
-    """Makes what reads a variable's handle that a loop or an inlined call passed on read the handle itself, later."""
+    """Makes what reads a variable's handle that an inlined call passed on read the handle itself, later."""
     passed_on: dict[str, str] = {}
     for node in nodes:
-        if node.op in LOOPS or node.op == "IdentityN":
+        if node.op == "IdentityN":
             types: Sequence[int] = node.attr["T"].list.type
         elif node.op == "Identity":
             types = [node.attr["T"].type]
@@ -203,13 +193,19 @@ def _with_output(name: str) -> str:
     return name if ":" in name else f"{name}:0"
 
 
-def _fold_shapes(nodes: Iterable[node_def_pb2.NodeDef], handles: Mapping[str, Variable]) -> None:
+def _fold_shapes(nodes: Sequence[node_def_pb2.NodeDef], handles: Mapping[str, Variable]) -> None:
     """Makes the shapes of variables, which their handles know, constants; zeros like them then have a known size."""
+    passed_on = {node.name: node.input[0].partition(":")[0] for node in nodes if node.op in PASSING}
     for node in nodes:
-        if node.op != "VariableShape" or node.input[0] not in handles:
+        if node.op != "VariableShape":
+            continue
+        handle = node.input[0].partition(":")[0]
+        while handle in passed_on:
+            handle = passed_on[handle]
+        if handle not in handles:
             continue
         dtype = node.attr["out_type"].type or tf.int32.as_datatype_enum
-        value = tf.make_tensor_proto(np.array(handles[node.input[0]].shape), dtype)
+        value = tf.make_tensor_proto(np.array(handles[handle].shape), dtype)
         controls = [f"^{name}" if not name.startswith("^") else name for name in node.input[1:]]
         node.op = "Const"
         del node.input[:]
@@ -217,12 +213,6 @@ def _fold_shapes(nodes: Iterable[node_def_pb2.NodeDef], handles: Mapping[str, Va
         node.attr.clear()
         node.attr["dtype"].type = dtype
         node.attr["value"].tensor.CopyFrom(value)
-
-
-def _keep_control_flow(node: node_def_pb2.NodeDef) -> None:
-    # Loops and branches stay calls of functions here; the runtime takes them apart, which changes no tensor's size.
-    if "_lower_using_switch_merge" in node.attr:
-        node.attr["_lower_using_switch_merge"].b = False
 
 
 def _function_graph(
@@ -246,11 +236,18 @@ def _function_graph(
             _make_handle(node, handles[node.name])
         elif node.name in known:
             node.attr["shape"].shape.CopyFrom(tf.TensorShape(known[node.name]).as_proto())
-    _see_through(definition.node)
-    _fold_shapes(definition.node, handles)
-    fetched = [flat_names[function.ret[output.name]] for output in function.signature.output_arg]
     definition.library.function.extend(library.values())
     traced = _traced_shapes(definition.node)
+    # Its results are read by nodes that hold on to them when what it calls is taken apart.
+    for output in function.signature.output_arg:
+        result = definition.node.add(name=f"result/{output.name}", op="Identity")
+        result.input.append(flat_names[function.ret[output.name]])
+        result.attr["T"].type = output.type
+    fetched = [f"result/{output.name}" for output in function.signature.output_arg]
+    definition, inner = lowered(definition, 0)
+    traced.update(inner)
+    _see_through(definition.node)
+    _fold_shapes(definition.node, handles)
     graph = _read(definition, list(definition.node), handles, fetched, traced)
     index = {node.name: number for number, node in enumerate(graph.nodes)}
     graph.arguments = [index[argument] for argument in arguments]
@@ -277,7 +274,7 @@ def _read(
         shape = known(name, output, inferred)
         return tf.TensorShape([batch_size, *shape[1:]]) if batch_size is not None and _lacks_batch(shape) else shape
 
-    graph, of_any_size = bounded(definition, known, guessed)
+    graph, of_any_size = bounded(_without_frames(definition), known, guessed)
     index = {node.name: position for position, node in enumerate(ordered)}
     nodes: list[Node] = []
     unknown: list[str] = []
@@ -289,7 +286,9 @@ def _read(
             assumed.append(node.name)
             shapes = [[batch_size, *shape[1:]] if _lacks_batch(shape) else shape for shape in shapes]
         outputs = [_output(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(made, shapes, strict=True)]
-        if any(output.shape is None and output.dtype not in ("resource", "variant", "string") for output in outputs):
+        without_size = ("resource", "variant", "string")
+        # What only passes a tensor on has none of its own.
+        if node.op not in PASSING and any(one.shape is None and one.dtype not in without_size for one in outputs):
             unknown.append(node.name)
         data = [name for name in node.input if not name.startswith("^")]
         nodes.append(
@@ -304,13 +303,48 @@ def _read(
         )
     return StepGraph(
         nodes=nodes,
-        variable_of={index[name]: variable for name, variable in handles.items() if name in index},
+        variable_of=_passed_on({index[name]: one for name, one in handles.items() if name in index}, nodes),
         fetches=[_source(name, index) for name in fetched],
         unknown=unknown,
         assumed=assumed,
         bounded=list(of_any_size),
         library={function.signature.name: function for function in definition.library.function},
     )
+
+
+def _without_frames(definition: graph_pb2.GraphDef) -> graph_pb2.GraphDef:
+    """The same without cycles, so that TensorFlow infers all shapes from what loops begin with."""
+    if not any(node.op in PASSING for node in definition.node):
+        return definition
+    plain = graph_pb2.GraphDef()
+    plain.CopyFrom(definition)
+    following = {node.name for node in plain.node if node.op == "NextIteration"}
+    for node in plain.node:
+        if node.op in ("Enter", "Exit", "NextIteration", "LoopCond"):
+            dtype = types_pb2.DT_BOOL if node.op == "LoopCond" else node.attr["T"].type
+            node.op = "Identity"
+            node.attr.clear()
+            node.attr["T"].type = dtype
+        elif node.op == "Merge":
+            data = [name for name in node.input if not name.startswith("^")]
+            first = next(name for name in data if name not in following)
+            for number, name in enumerate(data):
+                if name in following:
+                    node.input[number] = first
+    return plain
+
+
+def _passed_on(variables: dict[int, Variable], nodes: Sequence[Node]) -> dict[int, Variable]:
+    """`variables` by the nodes that pass their handles on, too."""
+    while True:
+        further = {
+            index: variables[node.inputs[0][0]]
+            for index, node in enumerate(nodes)
+            if index not in variables and node.op in PASSING and node.inputs[0][0] in variables
+        }
+        if not further:
+            return variables
+        variables |= further
 
 
 def _source(name: str, index: Mapping[str, int]) -> tuple[int, int]:

@@ -35,7 +35,12 @@ class ListResult:
 
 
 def list_result(
-    graph: StepGraph, index: int, inputs: Sequence[Buffer | None], iteration: int, allocate: Allocate
+    graph: StepGraph,
+    index: int,
+    inputs: Sequence[Buffer | None],
+    iteration: int,
+    allocate: Allocate,
+    known: int | None = None,
 ) -> ListResult | None:
     """Runs a TensorList op.
 
@@ -43,8 +48,9 @@ def list_result(
         graph: the graph that holds the node.
         index: the node.
         inputs: what its inputs hold.
-        iteration: number of the loop's iteration it runs in: which element it reads or writes.
+        iteration: number of the loop's iteration it runs in: which element it reads or writes, if that is not known.
         allocate: makes memory.
+        known: what its second input says, if that is known: which element is meant, or how many there will be.
 
     Returns:
         Its result; None if the node is no op on a list that is known.
@@ -61,7 +67,7 @@ def list_result(
         case "EmptyTensorList":
             return ListResult([TensorList([])])
         case "TensorListReserve":
-            size = constant_value(graph.nodes[node.inputs[1][0]])
+            size = known if known is not None else constant_value(graph.nodes[node.inputs[1][0]])
             return ListResult([TensorList([None] * (int(size) if size is not None else 0))])
         case "TensorListFromTensor":
             tensor = graph.nodes[node.inputs[0][0]].outputs[node.inputs[0][1]]
@@ -73,19 +79,25 @@ def list_result(
             return ListResult([made])
         case "TensorListSetItem" if given:
             made = _writable(given)
-            position = iteration % len(made.elements) if made.elements else 0
+            position = _position(made, iteration, known)
             made.elements += [None] * (position + 1 - len(made.elements))
             replaced = made.elements[position]
             made.elements[position] = _held(inputs[2])
             return ListResult([made], (replaced,))
         case "TensorListGetItem" if given and given.elements:
-            element = given.elements[iteration % len(given.elements)]
+            element = given.elements[_position(given, iteration, known)]
             return ListResult([element or allocate(0, node.outputs[0].bytes)])
         case "TensorListPopBack" if given and given.elements:
             made = _writable(given)
             last = made.elements.pop()
             return ListResult([made, last or allocate(1, node.outputs[1].bytes)], (last,))
     return None
+
+
+def _position(given: TensorList, iteration: int, known: int | None) -> int:
+    """Which element of a list is meant."""
+    position = iteration if known is None else known
+    return position % len(given.elements) if given.elements else 0
 
 
 def _element_sizes(node: Node) -> list[int]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 # Kernels that say of themselves that they are not expensive (`IsExpensive` in their sources).
 INEXPENSIVE = {
     "_Arg", "_Retval", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Reshape", "Shape", "ShapeN", "Size",
     "Rank", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "VarHandleOp", "Merge", "Switch", "Enter",
-    "Exit", "NextIteration", "LoopCond", "ConcatOffset", "TensorListReserve", "TensorListGetItem",
+    "_SwitchN", "Exit", "NextIteration", "LoopCond", "ConcatOffset", "TensorListReserve", "TensorListGetItem",
 }  # fmt: skip
 
 
@@ -45,7 +45,15 @@ class Order(Protocol):
         """Starts and finishes every node once, each after all it waits for."""
 
     def inside(self, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> Order:
-        """The order of a function's graph that is called: the runtime puts it in the place of the call."""
+        """The order of a function's graph that is called."""
+
+    def of_many(self, size: int, dead: Collection[int]) -> Order:
+        """The order of a graph whose nodes run many times.
+
+        Args:
+            size: a node has its index for a number, and so much more each time that it runs again.
+            dead: numbers under which a node does not run but only passes on that it does not.
+        """
 
 
 class InlineOrder:
@@ -59,6 +67,9 @@ class InlineOrder:
             line.extend(steps.finish(node))
 
     def inside(self, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> InlineOrder:
+        return InlineOrder()
+
+    def of_many(self, size: int, dead: Collection[int]) -> InlineOrder:
         return InlineOrder()
 
 
@@ -85,6 +96,14 @@ class PoolOrder:
 
     def inside(self, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> PoolOrder:
         return PoolOrder(len(self._lines), op_of, seconds_of)
+
+    def of_many(self, size: int, dead: Collection[int]) -> PoolOrder:
+        op_of, seconds_of = self._op_of, self._seconds_of
+        return PoolOrder(
+            len(self._lines),
+            lambda number: "NoOp" if number in dead else op_of(number % size),
+            lambda number: 0.0 if number in dead else seconds_of(number % size),
+        )
 
     def run(self, steps: Steps) -> None:
         # They all follow from one node, the source, with which a thread of the pool begins.

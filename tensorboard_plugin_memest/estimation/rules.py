@@ -27,7 +27,16 @@ _ALIASES = {
     "AssignAdd",
     "AssignSub",
     "DestroyTemporaryVariable",
+    # Into a loop and out of it, and on to the next iteration; of those that meet, only one comes.
+    "Enter",
+    "Exit",
+    "NextIteration",
+    "LoopCond",
+    "Merge",
 }
+
+# The input goes to one of the outputs.
+_SWITCHES = {"Switch", "_SwitchN"}
 
 # The output is the input itself where the op has nothing to do: same element count and type.
 _ALIASES_IF_UNCHANGED = {
@@ -85,6 +94,8 @@ def source_of(node: Node, output: int, inputs: list[Output]) -> Source:
     op = node.op.removeprefix("_Mkl").removeprefix("Native") if node.op.startswith("_Mkl") else node.op
     if op == "IdentityN":
         return Source(alias_of=output)
+    if op in _SWITCHES:
+        return Source(alias_of=0)
     if op in _ALIASES and output == 0:
         return Source(alias_of=0)
     if op in _ALIASES_IF_UNCHANGED and output == 0 and _unchanged(node, inputs):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
@@ -16,13 +19,22 @@ from tensorboard_plugin_memest.memory.category import Category
 F = 4
 
 
-def node(name: str, op: str, inputs: Sequence[str] = (), *made: int) -> tuple[str, str, Sequence[str], tuple[int, ...]]:
+# A name, an op's type, inputs, what it makes, and attributes.
+Written = tuple[str, str, Sequence[str], tuple[int, ...], Mapping[str, object]]
+
+
+def node(name: str, op: str, inputs: Sequence[str] = (), *made: int, **attributes: object) -> Written:
     """A node that makes float32 vectors of `made` elements; inputs are names, `"name:1"`, or `"^name"` to wait only."""
-    return name, op, inputs, made
+    return name, op, inputs, made, attributes
+
+
+def constant(name: str, value: object, inputs: Sequence[str] = ()) -> Written:
+    """A constant of whole numbers or truths."""
+    return node(name, "Const", inputs, 1, value=AttrValue(tensor=tf.make_tensor_proto(value)))
 
 
 def graph(
-    *nodes: tuple[str, str, Sequence[str], tuple[int, ...]],
+    *nodes: Written,
     fetches: Sequence[str] = (),
     variables: Mapping[str, Variable] | None = None,
     arguments: Sequence[str] = (),
@@ -42,9 +54,9 @@ def graph(
                 inputs=[source(text) for text in inputs if not text.startswith("^")],
                 control_inputs=[index[text[1:]] for text in inputs if text.startswith("^")],
                 outputs=[Output((size,), "float32", size * F) for size in made] or [Output(None, "resource", 0)],
-                attributes={},
+                attributes=attributes,
             )
-            for name, op, inputs, made in nodes
+            for name, op, inputs, made, attributes in nodes
         ],
         variable_of={index[name]: variable for name, variable in (variables or {}).items()},
         fetches=[source(text) for text in fetches],

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from tensorboard_plugin_memest.estimation.events import RELABEL
-from tensorboard_plugin_memest.estimation.execution import Execution, Loop, Program, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
-from tests.unit.estimation.graphs import graph, happens, node, peak, program, store, variable
+from tests.unit.estimation.graphs import (
+    Written,
+    constant,
+    graph,
+    happens,
+    node,
+    peak,
+    program,
+    store,
+    variable,
+)
 
 
 def test_outputs_come_when_a_node_starts_and_inputs_go_when_their_last_reader_ends():
@@ -230,7 +245,148 @@ def test_a_graph_with_a_cycle_is_refused():
         happens(graph(node("a", "MatMul", [], 1), node("b", "MatMul", ["a", "c"], 1), node("c", "MatMul", ["b"], 1)))
 
 
-BODY = program(
+def looping(
+    *body: Written, state: int, made: str, count: int, at_once: int = 1, after: Sequence[Written] = ()
+) -> Program:
+    """A loop as the runtime takes it apart: it counts to `count` and hands on what `made` makes of `state:1`."""
+
+    def around(name: str, size: int, start: str, following: str) -> list[Written]:
+        frame = {
+            "frame_name": AttrValue(s=b"loop"),
+            "parallel_iterations": AttrValue(i=at_once),
+            "is_constant": AttrValue(b=False),
+        }
+        return [
+            node(f"{name}/enter", "Enter", [start], size, **frame),
+            node(f"{name}/merge", "Merge", [f"{name}/enter", f"{name}/next"], size),
+            node(name, "Switch", [f"{name}/merge", "decided"], size, size),
+            node(f"{name}/exit", "Exit", [name], size),
+            node(f"{name}/next", "NextIteration", [following], size),
+        ]
+
+    return program(
+        graph(
+            constant("zero", 0),
+            node("start", "MatMul", [], state),
+            *around("n", 1, "zero", "counted"),
+            *around("state", state, "start", made),
+            constant("bound", count, ["^n/merge"]),
+            node("less", "Less", ["n/merge", "bound"], 1),
+            node("decided", "LoopCond", ["less"], 1),
+            constant("one", 1, ["^n"]),
+            node("counted", "AddV2", ["n:1", "one"], 1),
+            *body,
+            node("use", "MatMul", ["state/exit"], 1),
+            *after,
+        )
+    )
+
+
+def big(words: Sequence[str]) -> list[str]:
+    """Words on tensors of more than one element."""
+    return [word for word in words if abs(int(word.split()[0])) > 4]
+
+
+BODY = [node("made", "MatMul", ["state:1"], 1000), node("next", "MatMul", ["made"], 100)]
+
+
+def test_a_loop_hands_its_state_from_iteration_to_iteration():
+    # The state of an iteration goes with the last that reads it, the first one's too.
+    one = ["+4000 made", "-400 made", "+400 next", "-4000 next"]
+    made = looping(*BODY, state=100, made="next", count=3)
+    assert big(happens(made)) == ["+400 start", *one, *one, *one, "-400 use"]
+    assert made.trial.iterations == {"loop": 3}
+
+
+def test_a_loop_that_never_runs_passes_its_state_on():
+    made = looping(*BODY, state=100, made="next", count=0)
+    assert big(happens(made)) == ["+400 start", "-400 use"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 10])
+def test_what_does_not_wait_for_the_state_runs_ahead_as_far_as_iterations_overlap(at_once):
+    body = [
+        node("slow", "Sqrt", ["state:1"], 1000),
+        *(node(f"slow{n}", "Sqrt", [f"slow{n - 1}" if n else "slow"], 1000) for n in range(60)),
+        node("part", "MatMul", ["n:1"], 1000),
+        node("added", "Mul", ["slow59", "part"], 1000),
+    ]
+    words = big(happens(looping(*body, state=1000, made="added", count=6, at_once=at_once)))
+    assert [word for word in words if word == "+4000 part"] == ["+4000 part"] * 6
+    # Beside the sum, one part for each iteration that is under way: as many as may be, or as there are.
+    assert peak(words) // 4000 == 1 + min(at_once, 6)
+
+
+def test_a_loop_runs_beside_what_does_not_wait_for_it():
+    beside = node("beside", "MatMul", ["start"], 500)
+    words = big(happens(looping(*BODY, state=100, made="next", count=3, after=[beside])))
+    assert words.index("+2000 beside") < words.index("+4000 made")
+
+
+def test_a_programs_ops_are_counted_as_often_as_they_run():
+    three, four = (looping(*BODY, state=100, made="next", count=count).ops for count in (3, 4))
+    # A Merge, a Switch, a NextIteration, and an Exit that nothing comes out of, for each value; five for the counter.
+    assert four - three == 2 * 4 + 5 + len(BODY)
+    plain = graph(node("a", "MatMul", [], 100), node("b", "MatMul", ["a"], 50))
+    assert program(plain).ops == 2
+
+
+def choosing(value: object, *, known: bool = True) -> Program:
+    """A conditional as the runtime takes it apart: a heavy branch if true, a light one if not."""
+    decided = constant("which", value) if known else node("which", "MatMul", [], 1)
+    return program(
+        graph(
+            node("start", "MatMul", [], 100),
+            decided,
+            node("switch", "Switch", ["start", "which"], 100, 100),
+            node("heavy", "MatMul", ["switch:1"], 1000),
+            node("heavier", "MatMul", ["heavy"], 100),
+            node("light", "MatMul", ["switch"], 100),
+            node("output", "Merge", ["heavier", "light"], 100),
+            node("use", "MatMul", ["output"], 1),
+        )
+    )
+
+
+HEAVY = ["+400 start", "+4000 heavy", "-400 heavy", "+400 heavier", "-4000 heavier", "-400 use"]
+
+
+def test_the_branch_that_is_chosen_runs_and_frees_its_argument_with_the_last_that_reads_it():
+    assert big(happens(choosing(True))) == HEAVY
+    assert big(happens(choosing(False))) == ["+400 start", "+400 light", "-400 light", "-400 use"]
+
+
+def test_of_branches_that_the_data_decides_between_the_one_that_makes_more_is_taken():
+    assert big(happens(choosing(None, known=False))) == HEAVY
+
+
+def test_a_variable_that_counts_decides_anew_in_each_step():
+    counter = Variable("n", "(optimizer)", Category.UNATTRIBUTED, "state", None, (), "int32", 4, False)
+    counting = node("handle", "VarHandleOp")
+    one = program(
+        graph(
+            counting,
+            constant("one", 1),
+            node("add", "AssignAddVariableOp", ["handle", "one"]),
+            node("read", "ReadVariableOp", ["handle", "^add"], 1),
+            constant("every", 3),
+            constant("zero", 0),
+            node("rest", "FloorMod", ["read", "every"], 1),
+            node("which", "Equal", ["rest", "zero"], 1),
+            node("start", "MatMul", [], 100),
+            node("switch", "Switch", ["start", "which"], 100, 100),
+            node("heavy", "MatMul", ["switch:1"], 1000),
+            node("light", "MatMul", ["switch"], 100),
+            node("output", "Merge", ["heavy", "light"], 100),
+            variables={"handle": counter},
+        )
+    )
+    held = store(counter)
+    held.values[counter] = np.asarray(0)
+    assert ["+4000 heavy" in happens(one, held) for _ in range(7)] == [False, False, True] * 2 + [False]
+
+
+FUNCTION = program(
     graph(
         node("state", "_Arg", [], 100),
         node("made", "MatMul", ["state"], 1000),
@@ -241,140 +397,39 @@ BODY = program(
 )
 
 
-def looping(op: str, called: list[Program], count: int | None = None) -> Program:
+def calling(called: Program) -> Program:
     made = program(
         graph(
             node("start", "MatMul", [], 100),
-            node("loop", op, ["start"] if op != "If" else ["start", "start"], 100),
-            node("use", "MatMul", ["loop"], 1),
+            node("call", "PartitionedCall", ["start"], 100),
+            node("use", "MatMul", ["call"], 1),
         )
     )
     made.called[1] = called
-    if count is not None:
-        made.loops[1] = Loop(count)
     return made
 
 
-def test_a_loop_hands_its_state_from_iteration_to_iteration():
-    # The state of an iteration goes with the last that reads it, the first one's too.
-    one = ["+4000 loop/made", "-400 loop/made", "+400 loop/next", "-4000 loop/next"]
-    assert happens(looping("While", [BODY], 3)) == [
-        "+400 start",
-        *one,
-        *one,
-        *one,
-        "400 loop",
-        "+4 use",
-        "-4 use",
-        "-400 use",
-    ]
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 3, 10])
-def test_what_does_not_wait_for_the_state_runs_ahead_as_far_as_iterations_overlap(at_once):
-    body = program(
-        graph(
-            node("n", "_Arg", [], 1),
-            node("sum", "_Arg", [], 1000),
-            node("slow", "Sqrt", ["sum"], 1000),
-            node("slower", "Sqrt", ["slow"], 1000),
-            node("counted", "MatMul", ["n"], 1),
-            node("part", "MatMul", ["n"], 1000),
-            node("added", "Mul", ["slower", "part"], 1000),
-            fetches=["counted", "added"],
-            arguments=["n", "sum"],
-        )
-    )
-    made = program(
-        graph(
-            node("zero", "MatMul", [], 1),
-            node("start", "MatMul", [], 1000),
-            node("loop", "While", ["zero", "start"], 1, 1000),
-        )
-    )
-    made.called[2] = [body]
-    made.loops[2] = Loop(6, at_once, frozenset({0}))
-    words = happens(made)
-    parts = [word for word in words if word == "+4000 loop/part"]
-    assert parts == ["+4000 loop/part"] * 6
-    # Beside the sum, one part for each iteration that is under way: as many as may be, or as there is time for.
-    assert peak(words) // 4000 == 1 + min(at_once, 4)
-
-
-def test_a_programs_ops_are_counted_as_often_as_they_run():
-    assert BODY.ops == 3
-    assert looping("While", [BODY], 5).ops == 3 + 5 * 3
-    assert looping("PartitionedCall", [BODY]).ops == 3 + 3
-
-
-def test_a_loop_that_never_runs_passes_its_state_on():
-    words = happens(looping("While", [BODY], 0))
-    assert words == ["+400 start", "400 loop", "+4 use", "-4 use", "-400 use"]
-
-
 def test_a_call_runs_its_function_once():
-    words = happens(looping("PartitionedCall", [BODY]))
+    words = happens(calling(FUNCTION))
     assert words == [
         "+400 start",
-        "+4000 loop/made",
-        "+400 loop/next",
-        "-4000 loop/next",
-        "400 loop",
-        "-400 loop",
+        "+4000 call/made",
+        "+400 call/next",
+        "-4000 call/next",
+        "400 call",
+        "-400 call",
         "+4 use",
         "-4 use",
         "-400 use",
     ]
-
-
-def test_of_two_branches_the_one_that_makes_more_is_taken():
-    small = program(
-        graph(node("x", "_Arg", [], 100), node("less", "MatMul", ["x"], 100), fetches=["less"], arguments=["x"])
-    )
-    for branches in ([BODY, small], [small, BODY]):
-        words = happens(looping("If", branches))
-        assert "+4000 loop/made" in words
-        assert "+400 loop/less" not in words
-
-
-def test_a_branch_frees_its_argument_with_the_last_that_reads_it_as_the_runtime_takes_conditionals_apart():
-    chosen = graph(
-        node("start", "MatMul", [], 100), node("which", "MatMul", [], 1), node("loop", "If", ["which", "start"], 100)
-    )
-    made = program(chosen)
-    made.called[2] = [BODY]
-    assert happens(made) == [
-        "+400 start",
-        "+4 which",
-        "+4000 loop/made",
-        "-400 loop/made",
-        "+400 loop/next",
-        "-4000 loop/next",
-        "400 loop",
-        "-400 loop",
-        "-4 loop",
-    ]
-
-
-def test_what_others_read_too_outlives_the_branch_that_got_it():
-    made = program(
-        graph(
-            node("start", "MatMul", [], 100),
-            node("loop", "If", ["start", "start"], 100),
-            node("use", "MatMul", ["start", "loop"], 1),
-        )
-    )
-    made.called[1] = [BODY]
-    words = happens(made)
-    assert words.index("+4 use") < words.index("-400 use")
-    assert words.count("-400 use") == 2
+    assert calling(FUNCTION).ops == 3 + 3
 
 
 def test_a_functions_argument_can_be_its_result():
     passing = program(graph(node("x", "_Arg", [], 100), fetches=["x"], arguments=["x"]))
-    assert happens(looping("PartitionedCall", [passing])) == [
+    assert happens(calling(passing)) == [
         "+400 start",
-        "400 loop",
+        "400 call",
         "+4 use",
         "-4 use",
         "-400 use",

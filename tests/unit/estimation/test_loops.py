@@ -1,4 +1,4 @@
-"""How often loops run, found in the graphs that TensorFlow makes of them."""
+"""How often loops run, and which branches, where constants and counters decide that."""
 
 from __future__ import annotations
 
@@ -9,26 +9,15 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.graph import LOOPS, StepGraph, optimized_graph
-from tensorboard_plugin_memest.estimation.loops import iterations
+from tensorboard_plugin_memest.estimation.graph import optimized_graph
+from tests.unit.estimation.graphs import happens, program
 
 
-def graph_of(function: Callable[..., Any], *specs: tf.TensorSpec) -> StepGraph:
+def counts(function: Callable[..., Any], *specs: tf.TensorSpec) -> list[int | None]:
+    """How often each loop of a function runs; None where the data decides that."""
     traced = tf.function(function).get_concrete_function(*specs).graph
-    return optimized_graph(traced, {}, "CPU", 1)
-
-
-def counts(graph: StepGraph) -> list[int | None]:
-    """How often each loop of a graph runs, in the order in which the loops are known."""
-    known: dict[int, int] = {}
-    found = []
-    for index, node in enumerate(graph.nodes):
-        if node.op in LOOPS:
-            count = iterations(graph, index, known)
-            found.append(count)
-            if count is not None:
-                known[index] = count
-    return found
+    trial = program(optimized_graph(traced, {}, "CPU", 1)).trial
+    return [None if name in trial.undecided else count for name, count in trial.iterations.items()]
 
 
 VECTOR = tf.TensorSpec((8,), "float32")
@@ -40,14 +29,14 @@ def doubling(times: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("times", [1, 7, 1000])
 def test_a_loop_to_a_constant_runs_that_often(times):
-    assert counts(graph_of(lambda x: doubling(times, x), VECTOR)) == [times]
+    assert counts(lambda x: doubling(times, x), VECTOR) == [times]
 
 
 def test_a_bound_that_is_included_counts_once_more():
     def function(x):
         return tf.while_loop(lambda n, _: n <= 7, lambda n, value: (n + 1, value * x), (0, x))[1]
 
-    assert counts(graph_of(function, VECTOR)) == [8]
+    assert counts(function, VECTOR) == [8]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +56,7 @@ def test_where_a_counter_begins_and_how_it_goes_on_count(condition, step, first,
             lambda n, _: condition(n), lambda n, value: (n + step, value * 2.0 + x), (tf.constant(first), x)
         )[1]
 
-    assert counts(graph_of(function, VECTOR)) == [count]
+    assert counts(function, VECTOR) == [count]
 
 
 def test_a_loop_over_a_range():
@@ -78,7 +67,7 @@ def test_a_loop_over_a_range():
             total += x * tf.cast(n, "float32")
         return total
 
-    assert counts(graph_of(summed.python_function, VECTOR)) == [3]
+    assert counts(summed.python_function, VECTOR) == [3]
 
 
 def test_the_smaller_of_two_bounds_decides():
@@ -87,19 +76,18 @@ def test_the_smaller_of_two_bounds_decides():
             lambda n, _: n < 7, lambda n, value: (n + 1, value * 2.0 + x), (0, x), maximum_iterations=4
         )[1]
 
-    assert counts(graph_of(function, VECTOR)) == [4]
+    assert counts(function, VECTOR) == [4]
 
 
 def test_a_bound_from_the_data_is_not_known():
-    graph = graph_of(lambda x, n: doubling(n, x), VECTOR, tf.TensorSpec((), "int32"))
-    assert counts(graph) == [None]
+    assert counts(lambda x, n: doubling(n, x), VECTOR, tf.TensorSpec((), "int32")) == [None]
 
 
 def test_a_condition_that_compares_no_counter_is_not_known():
     def function(x):
         return tf.while_loop(lambda value: tf.reduce_sum(value) > 1.0, lambda value: (value * 0.5 - x,), (x,))
 
-    assert counts(graph_of(function, VECTOR)) == [None]
+    assert counts(function, VECTOR) == [None]
 
 
 def test_the_loop_of_a_gradient_runs_as_often_as_its_forward_loop():
@@ -110,15 +98,38 @@ def test_the_loop_of_a_gradient_runs_as_often_as_its_forward_loop():
             result = tf.reduce_sum(last)
         return tape.gradient(result, x)
 
-    assert counts(graph_of(function, VECTOR)) == [6, 6]
+    assert counts(function, VECTOR) == [6, 6]
 
 
 def test_a_recurrent_layer_runs_once_a_time_step():
     layer = keras.layers.SimpleRNN(4)
     layer.build((None, 13, 5))
-    assert counts(graph_of(lambda x: layer(x), tf.TensorSpec((2, 13, 5), "float32"))) == [13]
+    assert counts(lambda x: layer(x), tf.TensorSpec((2, 13, 5), "float32")) == [13]
 
 
 def test_map_fn_runs_once_an_element():
-    graph = graph_of(lambda x: tf.map_fn(lambda row: tf.sin(row) * 2.0, x), tf.TensorSpec((9, 3), "float32"))
-    assert counts(graph) == [9]
+    assert counts(lambda x: tf.map_fn(lambda row: tf.sin(row) * 2.0, x), tf.TensorSpec((9, 3), "float32")) == [9]
+
+
+def test_a_loop_inside_a_loop_runs_as_often_as_both_say():
+    def function(x):
+        def inner(y, times):
+            return tf.while_loop(lambda n, _: n < times, lambda n, value: (n + 1, tf.sin(value)), (0, y))[1]
+
+        return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, inner(y, n + 2)), (0, x))[1]
+
+    # The inner one at most up to a bound of 4.
+    assert sorted(counts(function, VECTOR)) == [3, 4]
+
+
+def test_what_a_counter_decides_in_a_loop_is_done_as_often_as_it_says():
+    def function(x):
+        def body(n, value):
+            return n + 1, tf.cond(n % 3 == 0, lambda: value @ value, lambda: tf.sin(value))
+
+        return tf.while_loop(lambda n, _: n < 7, body, (0, x))[1]
+
+    traced = tf.function(function).get_concrete_function(tf.TensorSpec((8, 8), "float32")).graph
+    made = program(optimized_graph(traced, {}, "CPU", 1))
+    products = [word for word in happens(made) if word.startswith("+") and "matmul" in word.lower()]
+    assert len(products) == 3

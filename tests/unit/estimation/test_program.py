@@ -31,21 +31,16 @@ def test_a_plain_model_calls_nothing_and_assumes_nothing():
 
 def test_loops_are_counted_forward_and_back():
     looked = with_layer(lambda x: tf.while_loop(lambda n, _: n < 5, lambda n, y: (n + 1, tf.sin(y)), (0, x))[1])
-    assert [loop.count for loop in looked.program.loops.values()] == [5, 5]
+    assert list(looked.program.trial.iterations.values()) == [5, 5]
     assert looked.notes == []
-    assert all(len(programs) == 1 for programs in looked.program.called.values())
+    assert looked.program.called == {}
 
 
-def test_what_decides_whether_a_loop_goes_on_is_found_and_how_many_iterations_overlap():
+def test_how_many_iterations_overlap_is_what_the_loop_says():
     def call(x):
-        return tf.while_loop(
-            lambda _, n, *__: n < 5, lambda y, n, z: (tf.sin(y), n + 1, z), (x, 0, x), parallel_iterations=7
-        )[0]
+        return tf.while_loop(lambda n, _: n < 5, lambda n, y: (n + 1, tf.sin(y)), (0, x), parallel_iterations=7)[1]
 
-    forward, backward = with_layer(call).program.loops.values()
-    # Before the loop's variables TensorFlow puts a counter and a bound of its own, which here nothing bounds.
-    assert forward.deciding == {3}
-    assert (forward.at_once, backward.at_once) == (7, 7)
+    assert {loop.at_once for loop in with_layer(call).program.plan.loops.values()} == {7}
 
 
 def test_a_loop_that_the_data_decides_is_counted_once_and_that_is_said():
@@ -53,7 +48,7 @@ def test_a_loop_that_the_data_decides_is_counted_once_and_that_is_said():
         return tf.while_loop(lambda y: tf.reduce_max(tf.abs(y)) > 1.0, lambda y: (y * 0.5,), (x,))[0]
 
     looked = with_layer(call)
-    assert {loop.count for loop in looked.program.loops.values()} == {1}
+    assert set(looked.program.trial.iterations.values()) == {1}
     assert looked.notes
     for note in looked.notes:
         assert "(odd) runs is not known; it was counted once" in note
@@ -61,7 +56,8 @@ def test_a_loop_that_the_data_decides_is_counted_once_and_that_is_said():
 
 def test_both_branches_of_a_condition_are_known():
     looked = with_layer(lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: tf.sin(x), lambda: x @ tf.transpose(x) @ x))
-    assert any(len(programs) == 2 for programs in looked.program.called.values())
+    ops = {node.op for node in looked.graph.nodes}
+    assert {"Switch", "Merge", "Sin", "MatMul"} <= ops
 
 
 def test_python_code_is_named_and_not_counted():
@@ -74,17 +70,24 @@ def test_python_code_is_named_and_not_counted():
     assert "(odd) runs Python code; what that allocates is not counted" in note
 
 
-def test_functions_inside_functions_are_programs_too():
+def test_loops_inside_loops_are_counted_too():
     def call(x):
         def rows(y):
             return tf.map_fn(lambda row: tf.sin(row) * 2.0, y)
 
         return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, rows(y)), (0, x))[1]
 
-    looked = with_layer(call)
-    counts = []
-    for programs in looked.program.called.values():
-        for program in programs:
-            counts += [loop.count for loop in program.loops.values()]
-    assert 3 in {loop.count for loop in looked.program.loops.values()}
-    assert 8 in counts, "the rows of a batch of 8"
+    counts = with_layer(call).program.trial.iterations.values()
+    # Of the outer loop, and of the rows of a batch of 8.
+    assert sorted(counts) == [3, 3, 8, 8]
+
+
+def test_a_function_that_is_not_to_be_inlined_stays_a_call_with_a_program_of_its_own():
+    @tf.function(experimental_attributes={"_noinline": True})
+    def apart(x):
+        return tf.sin(x) @ tf.transpose(x) @ x
+
+    looked = with_layer(lambda x: apart(x))
+    assert looked.program.called
+    made = {tag.name for tag in looked.tags(least=1) if "MatMul" in tag.name or "matmul" in tag.name}
+    assert any("PartitionedCall" in name for name in made)

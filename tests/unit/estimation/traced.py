@@ -75,6 +75,5 @@ def _tags(program: Program, least: int) -> list[Tag]:
         if output.bytes >= least
     ]
     for called in program.called.values():
-        for one in called:
-            found += _tags(one, least)
+        found += _tags(called, least)
     return found
