@@ -16,7 +16,7 @@ from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL,
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
 from tensorboard_plugin_memest.estimation.frames import frame_name
 from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
-from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, results_of
+from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, results_of, scalar
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
 from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
@@ -552,13 +552,11 @@ class Execution:
     def _taken(self, iteration: _Iteration, index: int, node: Node) -> int:
         """Which output of a Switch gets its input; noted for those that follow."""
         source = node.inputs[1]
-        value = iteration.known.get(source)
-        if value is None:
-            taken = self._guessed(iteration, source)
-        else:
-            taken = int(value.reshape(()).item()) if value.size == 1 else 0
-            if not 0 <= taken < len(node.outputs):
-                taken = len(node.outputs) - 1
+        value = scalar(iteration.known.get(source))
+        taken = self._guessed(iteration, source) if value is None else value
+        if not 0 <= taken < len(node.outputs):
+            # A case that there is not is the last.
+            taken = len(node.outputs) - 1
         iteration.meeting[index] = [taken]
         return taken
 
@@ -628,7 +626,7 @@ class Execution:
                 inputs,
                 iteration.number,
                 lambda output, size: self._make(index, output, size),
-                int(known.item()) if known is not None and known.size == 1 else None,
+                scalar(known),
             )
             if result is not None:
                 self._dropped[iteration.base + index] = result.dropped

@@ -8,13 +8,14 @@ CPU, and keeps as a constant on the device. Source of the rules: `constant_foldi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tensorflow.python.framework import op_def_registry
 
-from tensorboard_plugin_memest.estimation.executor_graph import edges_of
-from tensorboard_plugin_memest.estimation.graph import CALLS, CONDITIONALS, LOOPS, Node, StepGraph
+from tensorboard_plugin_memest.estimation.frames import topological
+from tensorboard_plugin_memest.estimation.graph import PASSING, Node, StepGraph
+from tensorboard_plugin_memest.estimation.lowering import CALLS
 
 # Larger results stay ops.
 LARGEST = 10 * 2**20
@@ -27,7 +28,7 @@ def fold_constants(graph: StepGraph) -> None:
 
     Nodes that nobody needs any more stay in the graph, and do nothing.
     """
-    order = list(_in_order(graph))
+    order = list(topological(graph))
     folded = _foldable(graph, order)
     wanted = [given for index, node in enumerate(graph.nodes) if index not in folded for given in node.inputs]
     constants: dict[tuple[int, int], tuple[int, int]] = {}
@@ -80,7 +81,7 @@ def _foldable(graph: StepGraph, order: Sequence[int]) -> dict[int, set[int]]:
 
 def _computes(graph: StepGraph, index: int, node: Node) -> bool:
     """Whether a node's results follow from its inputs and nothing else."""
-    if not node.inputs or node.op in CALLS | LOOPS | CONDITIONALS or index in graph.held | graph.fed:
+    if not node.inputs or node.op in CALLS | PASSING or index in graph.held | graph.fed:
         return False
     definition = op_def_registry.get(node.op)
     if definition is None or definition.is_stateful:
@@ -101,17 +102,3 @@ def _drop_unused(graph: StepGraph, order: Sequence[int]) -> None:
 
 def _sources(node: Node) -> list[int]:
     return [*(source for source, _ in node.inputs), *node.control_inputs]
-
-
-def _in_order(graph: StepGraph) -> Iterator[int]:
-    """All nodes, each behind those that it waits for."""
-    waiting = [len(_sources(node)) for node in graph.nodes]
-    followers = edges_of(graph).followers
-    ready = [index for index, count in enumerate(waiting) if not count]
-    while ready:
-        index = ready.pop()
-        yield index
-        for follower in followers[index]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                ready.append(follower)

@@ -60,12 +60,11 @@ def deciding(graph: StepGraph) -> frozenset[int]:
 
 
 def _can_be_known(node: Node) -> bool:
-    if node.op.startswith("Assign") or any(output.dtype == "variant" for output in node.outputs):
-        return True
-    return any(
-        output.shape is not None and len(output.shape) <= 1 and int(np.prod(output.shape)) <= MOST_ELEMENTS
+    small = (
+        output.shape is None or (len(output.shape) <= 1 and int(np.prod(output.shape)) <= MOST_ELEMENTS)
         for output in node.outputs
     )
+    return not node.outputs or any(small)
 
 
 def constants(graph: StepGraph, nodes: frozenset[int]) -> dict[int, Value]:
@@ -85,6 +84,11 @@ def results_of(node: Node, inputs: Sequence[Value | None]) -> list[Value | None]
         case "TensorListPopBack" if given:
             return [given[:-1], given[-1]]
     return [_result_of(node, inputs)] * len(node.outputs)
+
+
+def scalar(value: Value | None) -> int | None:
+    """A value as one whole number, if it is one."""
+    return int(value.item()) if isinstance(value, np.ndarray) and value.size == 1 else None
 
 
 def _result_of(node: Node, inputs: Sequence[Value | None]) -> Value | None:
