@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
@@ -31,6 +33,7 @@ def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
     events: list[Event] = []
     for birth in births:
         variable, run = birth.variable, birth.run
+        _know(birth, store)
         buffers = [Buffer(made.bytes) for made in run.made]
         tags = [_tag(variable, made) for made in run.made]
         for number, is_made in run.steps:
@@ -66,6 +69,7 @@ def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, folds_
             events += [event for birth in folded for event in change(birth)]
     known: dict[str, Buffer] = {}
     for birth in births:
+        _know(birth, store)
         recipe = birth.run.recipe
         shared = known.get(recipe) if recipe else None
         if shared is not None:
@@ -83,6 +87,11 @@ def existing_events(variable: Variable, store: VariableStore) -> list[Event]:
     buffer = Buffer(variable.bytes, references=1, is_resident=True)
     store.buffers[variable] = buffer
     return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
+
+
+def _know(birth: Birth, store: VariableStore) -> None:
+    if birth.run.value is not None:
+        store.values[birth.variable] = np.asarray(birth.run.value)
 
 
 def _is_folded(run: EagerRun) -> bool:

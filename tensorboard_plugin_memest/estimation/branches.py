@@ -1,47 +1,134 @@
-"""Which of several branches makes more memory: the one to reckon with where only the run decides."""
+"""Branches of a step: what runs only in one, which makes more memory, and in which step which is taken."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from tensorboard_plugin_memest.estimation.frames import goes_on, topological
-from tensorboard_plugin_memest.estimation.graph import StepGraph
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
+from tensorboard_plugin_memest.estimation.known import Value, results_of, scalar
+from tensorboard_plugin_memest.estimation.variables import Variable
 
-_SWITCHES = {"Switch", "_SwitchN"}
+if TYPE_CHECKING:
+    from tensorboard_plugin_memest.estimation.execution import Plan
 
+SWITCHES = {"Switch", "_SwitchN"}
 
-def heavier_branches(graph: StepGraph) -> dict[tuple[int, int], int]:
-    """By what decides between branches, which of them makes more bytes."""
-    deciders: dict[tuple[int, int], int] = {}
-    for node in graph.nodes:
-        if node.op in _SWITCHES and graph.nodes[node.inputs[1][0]].op != "LoopCond":
-            deciders[node.inputs[1]] = max(len(node.outputs), deciders.get(node.inputs[1], 0))
-    if not deciders:
-        return {}
-    order = list(topological(graph))
-    heavier = {}
-    for decider, branches in deciders.items():
-        weights = [_weight(graph, order, decider, branch) for branch in range(branches)]
-        # Of equal ones the last, which in a conditional is that of what is true.
-        heavier[decider] = max(range(branches), key=lambda branch: (weights[branch], branch))
-    return heavier
+# What decides between branches, and one of them.
+Condition = tuple[tuple[int, int], int]
+
+# So many steps are looked at for those that take other branches: gradients are hardly summed over more.
+MOST_STEPS = 256
 
 
-def _weight(graph: StepGraph, order: list[int], decider: tuple[int, int], branch: int) -> int:
-    """Bytes that nodes make which only run if `decider` chooses `branch`."""
-    inside: set[int] = set()
-    weight = 0
-    for index in order:
+def conditions_of(graph: StepGraph) -> list[frozenset[Condition]]:
+    """For each node, on which branches it depends that it runs; what decides whether a loop goes on is none."""
+    conditions: list[frozenset[Condition]] = [frozenset()] * len(graph.nodes)
+    if not any(node.op in SWITCHES for node in graph.nodes):
+        return conditions
+    for index in topological(graph):
         node = graph.nodes[index]
-        sources = [(source, output) for source, output in node.inputs if not goes_on(graph, source, index)]
         comes = [
-            source in inside
-            or (graph.nodes[source].op in _SWITCHES and graph.nodes[source].inputs[1] == decider and output == branch)
-            for source, output in sources
+            conditions[source] | _of_edge(graph.nodes[source], output)
+            for source, output in node.inputs
+            if not goes_on(graph, source, index)
         ]
         if node.op == "Merge":
-            is_inside = bool(comes) and all(comes)
+            conditions[index] = frozenset.intersection(*comes)
         else:
-            is_inside = any(comes) or any(source in inside for source in node.control_inputs)
-        if is_inside:
-            inside.add(index)
-            weight += sum(output.bytes for output in node.outputs)
-    return weight
+            waits = [conditions[source] for source in node.control_inputs]
+            conditions[index] = frozenset[Condition]().union(*comes, *waits)
+    # The node that decides about a loop stands for no branch.
+    return [
+        frozenset(one for one in found if graph.nodes[one[0][0]].op != "LoopCond") if found else found
+        for found in conditions
+    ]
+
+
+def _of_edge(source: Node, output: int) -> frozenset[Condition]:
+    return frozenset([(source.inputs[1], output)]) if source.op in SWITCHES else frozenset()
+
+
+def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]]) -> dict[tuple[int, int], int]:
+    """By what decides between branches, which of them makes more bytes."""
+    weights: dict[tuple[int, int], dict[int, int]] = {}
+    for node in graph.nodes:
+        if node.op in SWITCHES and graph.nodes[node.inputs[1][0]].op != "LoopCond":
+            weights.setdefault(node.inputs[1], {}).update(dict.fromkeys(range(len(node.outputs)), 0))
+    for node, found in zip(graph.nodes, conditions, strict=True):
+        for decider, branch in found:
+            weights[decider][branch] += sum(output.bytes for output in node.outputs)
+    # Of equal ones the last, which in a conditional is that of what is true.
+    return {
+        decider: max(branches, key=lambda branch: (branches[branch], branch)) for decider, branches in weights.items()
+    }
+
+
+def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value]) -> list[dict[Variable, Value]]:
+    """Steps that take other branches than each other, because a variable counts them.
+
+    Args:
+        graph: the step.
+        plan: of the graph.
+        values: what variables hold before the first step, as far as it is known.
+
+    Returns:
+        For each kind of step, in the order in which they come, what the variables hold before the first of its kind.
+    """
+    now = dict(values)
+    nodes = [index for index in topological(graph) if index in plan.deciding]
+    if not plan.heavier or not any(graph.nodes[index].op.startswith("Assign") for index in nodes):
+        return [now]
+    kinds: dict[tuple[int, ...], dict[Variable, Value]] = {}
+    for _ in range(MOST_STEPS):
+        before = dict(now)
+        kinds.setdefault(_step(graph, plan, nodes, now), before)
+        if now == before:
+            break
+    return list(kinds.values())
+
+
+def _step(graph: StepGraph, plan: Plan, nodes: Sequence[int], now: dict[Variable, Value]) -> tuple[int, ...]:
+    """Which branches a step takes; changes what the variables hold."""
+    known: dict[tuple[int, int], Value] = {}
+
+    def taken(decider: tuple[int, int]) -> int:
+        value = scalar(known.get(decider))
+        return plan.heavier[decider] if value is None else value
+
+    for index in nodes:
+        if any(taken(decider) != branch for decider, branch in plan.conditions[index]):
+            continue
+        for output, value in enumerate(worked_out(graph, plan, index, known, now)):
+            if value is not None:
+                known[index, output] = value
+    return tuple(taken(decider) for decider in plan.heavier)
+
+
+def worked_out(
+    graph: StepGraph,
+    plan: Plan,
+    index: int,
+    known: Mapping[tuple[int, int], Value],
+    values: dict[Variable, Value],
+) -> list[Value | None]:
+    """The values of the outputs of a node that decides what runs; an assignment changes those of variables."""
+    node = graph.nodes[index]
+    if index in plan.constants:
+        return [plan.constants[index]]
+    inputs = [known.get(source) for source in node.inputs]
+    variable = graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
+    if variable is not None and node.op == "ReadVariableOp":
+        return [values.get(variable)]
+    if variable is None or not node.op.startswith("Assign"):
+        return results_of(node, inputs)
+    old, now = values.get(variable), inputs[1]
+    if now is not None and node.op != "AssignVariableOp":
+        change = now if node.op == "AssignAddVariableOp" else -now
+        now = None if old is None else old + change
+    if now is None:
+        values.pop(variable, None)
+    else:
+        values[variable] = now
+    return []

@@ -44,6 +44,7 @@ class EagerRun:
         dtype: dtype of the result.
         recipe: the same for functions that compute the same value in the same way; empty where it may differ from run
             to run, or depends on tensors from outside.
+        value: the result itself, if it is one whole number or truth that nothing outside decides.
     """
 
     steps: list[tuple[int, bool]] = field(default_factory=list)
@@ -52,6 +53,7 @@ class EagerRun:
     shape: tuple[int, ...] = ()
     dtype: str = ""
     recipe: str = field(default="", compare=False)
+    value: int | None = field(default=None, compare=False)
 
 
 def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
@@ -74,7 +76,15 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     run.shape = tuple(result.shape)
     run.dtype = result.dtype.name
     run.recipe = _recipe(graph, result)
+    run.value = _value(result)
     return run
+
+
+def _value(result: tf.Tensor) -> int | None:
+    if result.shape.rank != 0 or not (result.dtype.is_integer or result.dtype.is_bool):
+        return None
+    value = tf.get_static_value(result)
+    return None if value is None else int(value)
 
 
 def _recipe(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> str:

@@ -10,13 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tensorboard_plugin_memest.estimation.branches import heavier_branches
+from tensorboard_plugin_memest.estimation.branches import (
+    SWITCHES,
+    Condition,
+    conditions_of,
+    heavier_branches,
+    kinds_of_steps,
+    worked_out,
+)
 from tensorboard_plugin_memest.estimation.cost import seconds
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
 from tensorboard_plugin_memest.estimation.frames import frame_name
 from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
-from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, results_of, scalar
+from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, scalar
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
 from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
@@ -27,8 +34,6 @@ from tensorboard_plugin_memest.memory.category import Category
 
 _UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
-
-_SWITCHES = {"Switch", "_SwitchN"}
 
 # How many iterations of a loop may be under way where it does not say.
 _AT_ONCE = 10
@@ -72,6 +77,7 @@ class Plan:
             output that each edge to it carries, None where it is only waited for.
         deciding: nodes whose values decide what runs.
         constants: the values of those of them that are constants.
+        conditions: for each node, on which branches it depends.
         heavier: which branch makes more memory, by what decides between the branches.
     """
 
@@ -84,6 +90,7 @@ class Plan:
     slots: dict[int, dict[int, list[int | None]]]
     deciding: frozenset[int]
     constants: dict[int, Value]
+    conditions: list[frozenset[Condition]]
     heavier: dict[tuple[int, int], int]
 
 
@@ -124,6 +131,10 @@ class Program:
         for program in self.called.values():
             events += program.constant_events()
         return events
+
+    def kinds_of_steps(self, values: Mapping[Variable, Value]) -> list[dict[Variable, Value]]:
+        """For each kind of step that there is, what variables hold before the first of its kind."""
+        return kinds_of_steps(self.graph, self.plan, values)
 
     @cached_property
     def trial(self) -> Trial:
@@ -297,12 +308,12 @@ class Execution:
         node = self._graph.nodes[index]
         inputs = [iteration.values.get(source) for source in node.inputs]
         if index in self._plan.deciding:
-            self._work_out(iteration, index, node)
+            self._work_out(iteration, index)
         if index in self._arguments:
             outputs: list[Buffer | None] = [self._arguments[index]]
         elif index in self._program.constants:
             outputs = [self._program.constants[index]]
-        elif node.op in _SWITCHES:
+        elif node.op in SWITCHES:
             outputs = [None] * len(node.outputs)
             outputs[self._taken(iteration, index, node)] = inputs[0]
         elif index in self._graph.variable_of:
@@ -396,7 +407,7 @@ class Execution:
                     ready.append(base + follower)
         else:
             positions: dict[int, int] = {}
-            switches = self._graph.nodes[index].op in _SWITCHES
+            switches = self._graph.nodes[index].op in SWITCHES
             for follower in self._edges.followers[index]:
                 position = positions.get(follower, 0)
                 positions[follower] = position + 1
@@ -569,30 +580,9 @@ class Execution:
         # Which branch is taken is decided in the run; the one that makes more memory is the one to reckon with.
         return self._plan.heavier.get(source, 0)
 
-    def _work_out(self, iteration: _Iteration, index: int, node: Node) -> None:
+    def _work_out(self, iteration: _Iteration, index: int) -> None:
         """The value of a node that decides what runs."""
-        variable = self._graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
-        inputs = [iteration.known.get(source) for source in node.inputs]
-        if index in self._plan.constants:
-            values = [self._plan.constants[index]]
-        elif variable is not None and node.op == "ReadVariableOp":
-            values = [self._store.values.get(variable)]
-        elif variable is not None and node.op.startswith("Assign"):
-            old, change = self._store.values.get(variable), inputs[1]
-            if node.op == "AssignVariableOp":
-                now = change
-            elif old is None or change is None:
-                now = None
-            else:
-                now = old + change if node.op == "AssignAddVariableOp" else old - change
-            if now is None:
-                self._store.values.pop(variable, None)
-            else:
-                self._store.values[variable] = now
-            return
-        else:
-            values = results_of(node, inputs)
-        for output, value in enumerate(values):
+        for output, value in enumerate(worked_out(self._graph, self._plan, index, iteration.known, self._store.values)):
             if value is not None:
                 iteration.known[index, output] = value
 
@@ -759,6 +749,7 @@ def _plan(graph: StepGraph) -> Plan:
     for output in graph.fetches:
         fetched[output] = fetched.get(output, 0) + 1
     nodes = deciding(graph)
+    conditions = conditions_of(graph)
     return Plan(
         readers=readers,
         fetched=fetched,
@@ -769,7 +760,8 @@ def _plan(graph: StepGraph) -> Plan:
         slots=_slots(graph),
         deciding=nodes,
         constants=constants(graph, nodes),
-        heavier=heavier_branches(graph),
+        conditions=conditions,
+        heavier=heavier_branches(graph, conditions),
     )
 
 
@@ -784,7 +776,7 @@ def _loops(graph: StepGraph) -> dict[str, LoopPlan]:
 
 
 def _slots(graph: StepGraph) -> dict[int, dict[int, list[int | None]]]:
-    told = {index for index, node in enumerate(graph.nodes) if node.op in _SWITCHES}
+    told = {index for index, node in enumerate(graph.nodes) if node.op in SWITCHES}
     for node in graph.nodes:
         if node.op == "Merge":
             told |= {source for source, _ in node.inputs} | set(node.control_inputs)

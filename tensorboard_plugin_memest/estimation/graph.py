@@ -112,15 +112,15 @@ def optimized_graph(
     traced = graph if isinstance(graph, TracedStep) else traced_step(graph)
     called = called_step(traced, handles)
     optimized, fetched = step_of_optimized(_optimized(called, device), called)
+    # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
+    shapes = {**_traced_shapes(traced.definition.node), **called.shapes}
     for node in optimized.node:
         if node.name in handles:
             _make_handle(node, handles[node.name])
         elif node.op == "_Arg":
-            _make_placeholder(node)
+            _make_placeholder(node, next(iter(shapes.get(node.name, ())), None))
     _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
-    # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
-    shapes = {**_traced_shapes(traced.definition.node), **called.shapes}
     step = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size)
     step.held = {index for index, node in enumerate(step.nodes) if node.name in traced.captured}
     step.fed = {index for index, node in enumerate(step.nodes) if node.name in traced.fed}
@@ -154,9 +154,9 @@ def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:
     node.attr["shared_name"].s = node.name.encode()
 
 
-def _make_placeholder(node: node_def_pb2.NodeDef) -> None:
-    dtype, shapes = node.attr["T"].type, node.attr["_output_shapes"].list.shape
-    shape = shapes[0] if shapes else tf.TensorShape(None).as_proto()
+def _make_placeholder(node: node_def_pb2.NodeDef, shape: tensor_shape_pb2.TensorShapeProto | None) -> None:
+    dtype = node.attr["T"].type
+    shape = tf.TensorShape(None).as_proto() if shape is None else shape
     node.op = "Placeholder"
     node.attr.clear()
     node.attr["dtype"].type = dtype

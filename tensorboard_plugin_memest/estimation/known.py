@@ -31,7 +31,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "Max": np.max, "Min": np.min, "Sum": np.sum, "Prod": np.prod, "All": np.all, "Any": np.any,
 }  # fmt: skip
-_SAME = {"Identity", "Enter", "Exit", "NextIteration", "LoopCond", "Switch", "_SwitchN", "StopGradient", "Merge"}
+_SAME = {"Identity", "Enter", "Exit", "NextIteration", "LoopCond", "Switch", "_SwitchN", "StopGradient"}
 
 # Whose inputs at these positions say which element of a list is meant, or how many there are.
 _POSITIONS = {"TensorListGetItem": 1, "TensorListSetItem": 1, "TensorListReserve": 1}
@@ -92,8 +92,10 @@ def scalar(value: Value | None) -> int | None:
 
 
 def _result_of(node: Node, inputs: Sequence[Value | None]) -> Value | None:
-    if node.op in _SAME:
+    if node.op == "Merge":
         return next((value for value in inputs if value is not None), None)
+    if node.op in _SAME:
+        return inputs[0]
     if node.op == "LogicalAnd":
         # What the data decides besides is taken for true: a loop that may end early runs as far as it can.
         sure = [value for value in inputs if value is not None]
@@ -103,6 +105,15 @@ def _result_of(node: Node, inputs: Sequence[Value | None]) -> Value | None:
         return np.asarray(True)
     if not inputs or any(value is None or isinstance(value, tuple) for value in inputs):
         return None
+    try:
+        with np.errstate(all="ignore"):
+            return _computed(node, inputs)
+    except (ValueError, TypeError, OverflowError):
+        # Such a step would fail in the run, too; what it decides is nothing to know.
+        return None
+
+
+def _computed(node: Node, inputs: Sequence[Value]) -> Value | None:
     made: Any
     if node.op in _BINARY:
         made = _BINARY[node.op](*inputs)

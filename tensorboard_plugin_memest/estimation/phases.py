@@ -85,6 +85,8 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             (peak, number, step)
             for number, outline in enumerate(outlines[: len(likely)])
             for step, peak in enumerate(outline.peaks.get(name, ()))
+            # Of steps of several kinds the one that takes most has to fit.
+            if name not in outline.differing or peak == max(outline.peaks[name])
         ]
         if not moments:
             continue
@@ -103,9 +105,10 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
 
 @dataclass(frozen=True)
 class _Outline:
-    """The peaks of one order: of each phase, and of each of several steady steps."""
+    """The peaks of one order: of each phase, and of each of several steady steps; in which of them steps differ."""
 
     peaks: dict[str, list[int]]
+    differing: set[str]
     resident_bytes: int
 
 
@@ -119,6 +122,7 @@ class _Stretch:
         step_begins: where the step itself begins, if there is one.
         renamed: buffers that go by other names from its beginning on.
         beside: sizes of tensors that are there from its beginning on and not counted.
+        alike: whether all such stretches do the same.
     """
 
     phase: str
@@ -126,6 +130,7 @@ class _Stretch:
     step_begins: int | None = None
     renamed: dict[Buffer, Buffer] = field(default_factory=dict)
     beside: Sequence[int] = ()
+    alike: bool = True
 
 
 @dataclass(frozen=True)
@@ -148,13 +153,16 @@ def _outline(run: Run, device: Device, play: _Play) -> _Outline:
     memory = Memory(BfcAllocator(device.pool))
     store = VariableStore()
     peaks: dict[str, list[int]] = {}
+    differing: set[str] = set()
     for stretch in _stretches(run, device, play, store):
+        if not stretch.alike:
+            differing.add(stretch.phase)
         memory.rename(stretch.renamed)
         memory.occupy(stretch.beside)
         peak = memory.peak_of(stretch.events)
         if stretch.phase:
             peaks.setdefault(stretch.phase, []).append(peak)
-    return _Outline(peaks, resident_bytes(list(store.buffers.values())))
+    return _Outline(peaks, differing, resident_bytes(list(store.buffers.values())))
 
 
 def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple[Played, int]:
@@ -200,9 +208,13 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
     first = [*slots, *folding, *program.constant_events()]
     together = len(set(store.buffers.values())) < len(store.buffers)
     before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
+    kinds = program.kinds_of_steps(store.values)
     events = step()
     yield _Stretch("first_step", first + events, len(first), beside=play.beside)
-    for _ in range(STEADY_STEPS):
+    for number in range(1, 1 + max(STEADY_STEPS, len(kinds))) if len(kinds) > 1 else ():
+        store.values = dict(kinds[number % len(kinds)])
+        yield _Stretch("step", step(), 0, alike=False)
+    for _ in range(STEADY_STEPS) if len(kinds) == 1 else ():
         if together or store.copied_on_read != copied_on_read:
             together = False
             before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
