@@ -47,7 +47,7 @@ PROGRAM = """
 
     def loops():
         model = keras.Sequential(
-            [keras.Input((7,), dtype="int32"), L.Embedding(9, 6, mask_zero=True), L.Bidirectional(L.LSTM(5)), L.Dense(3)]
+            [keras.Input((7,), dtype="int32"), L.Embedding(9, 6, mask_zero=True), L.Bidirectional(L.LSTM(5))]
         )
         model.compile(keras.optimizers.Adam(gradient_accumulation_steps=3), "mse", jit_compile=False)
         return model
