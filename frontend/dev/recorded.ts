@@ -66,6 +66,7 @@ export function recordedApi(recordings: readonly Recording[]): Api {
     timeline: async (run, phase, stretch) =>
       curveOf(known((await find(run)).timelines[phase], `curve of ${phase}`), stretch),
     profile: async (run, id, stretch) => curveOf(known((await find(run)).profiles[id], `profile ${id}`), stretch),
+    aligned: () => Promise.reject(new ApiError("The recordings have no aligned step.", 404)),
     moment: async (run, { phase, at }, by) => {
       const { timelines, items } = await find(run);
       const { peak } = curveOf(known(timelines[phase ?? ""], "moments of a profile"), null);

@@ -58,6 +58,7 @@ class Aligned:
     Attributes:
         timeline: every measured event of the step; its ticks are the prediction's, fractions between two ops that both
             know.
+        first: which event of the profile its first one is.
         beside_bytes: how much more was in use when the step began than the prediction has at its start.
         predicted_ops: how many ops take memory in the prediction.
         measured_ops: how many do in the measurement.
@@ -68,6 +69,7 @@ class Aligned:
     """
 
     timeline: Timeline
+    first: int
     beside_bytes: int
     predicted_ops: int
     measured_ops: int
@@ -119,6 +121,7 @@ def align(predicted: Timeline, measured: Timeline, step: Span, before_bytes: int
             op_index=[used[index] for index in measured.op_index[first:end]],
             ops=[measured.ops[index] for index in used],
         ),
+        first=first,
         beside_bytes=before - predicted.live_bytes[0],
         predicted_ops=len({taken.op for taken in asked}),
         measured_ops=len({taken.op for taken in given}),

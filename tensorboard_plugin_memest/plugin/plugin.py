@@ -206,12 +206,20 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         }
 
     def aligned_route(self, request: wrappers.Request) -> Any:
-        return self.aligned_impl(*_who(request), required(request, "run"), required(request, "id"), _points(request))
+        return self.aligned_impl(
+            *_who(request), required(request, "run"), required(request, "id"), _points(request), _stretch(request)
+        )
 
     def aligned_impl(
-        self, ctx: RequestContext, experiment: str, run: str, identity: str, points: int = DEFAULT_POINTS
+        self,
+        ctx: RequestContext,
+        experiment: str,
+        run: str,
+        identity: str,
+        points: int = DEFAULT_POINTS,
+        stretch: Stretch = (None, None),
     ) -> views.Plain:
-        """One profile's highest step on the axis of the predicted curve."""
+        """One profile's highest step on the axis of the predicted curve, from tick to tick of `stretch`."""
         records = self._reader.run(ctx, experiment, run, {Kind.ESTIMATE})
         profile = self._profile(ctx, experiment, run, identity)
         phase = shown_phase(records.estimate, profile) if records.estimate else None
@@ -222,7 +230,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             aligned = align(phase.timeline, profile.timeline, step, profile.before_bytes)
         except ValueError as error:
             raise errors.NotFoundError(f"{identity!r}: {error}") from error
-        return views.aligned_view(profile, phase, step, aligned, points)
+        return views.aligned_view(profile, phase, step, aligned, points, *stretch)
 
     def peaks_route(self, request: wrappers.Request) -> Any:
         return self.peaks_impl(*_who(request), required(request, "run"))

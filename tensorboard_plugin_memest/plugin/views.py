@@ -244,12 +244,21 @@ def timeline_view(
     }
 
 
-def aligned_view(profile: MeasuredProfile, phase: Phase, step: Span, aligned: Aligned, points: int) -> Plain:
-    """A measured step on the axis of the predicted one.
+def aligned_view(
+    profile: MeasuredProfile,
+    phase: Phase,
+    step: Span,
+    aligned: Aligned,
+    points: int,
+    first: int | None = None,
+    last: int | None = None,
+) -> Plain:
+    """A measured step on the axis of the predicted one, from tick to tick.
 
     Raises:
         ValueError: `points` is too small.
     """
+    positions = aligned.timeline.thinned(points, first, last)
     return {
         "id": profile_id(profile),
         "phase": phase.name,
@@ -258,7 +267,10 @@ def aligned_view(profile: MeasuredProfile, phase: Phase, step: Span, aligned: Al
         "predicted_peak_bytes": phase.timeline.peak_bytes,
         "beside_bytes": aligned.beside_bytes,
         "events": len(aligned.timeline),
-        "timeline": aligned.timeline.decimated(points).to_dict(),
+        "timeline": {
+            **aligned.timeline.only(positions).to_dict(),
+            "positions": [aligned.first + position for position in positions],
+        },
         "ops": {
             "predicted": aligned.predicted_ops,
             "measured": aligned.measured_ops,

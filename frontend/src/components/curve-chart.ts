@@ -510,7 +510,7 @@ export class CurveChart extends LitElement {
     const index = Math.max(first, Math.min(last, (this.#index ?? first - 1) + by));
     const chart = this.#chart!;
     const left = chart.valToPos(x[index]!, "x");
-    const top = chart.valToPos(this.data.series[0]!.values[index]!, "y");
+    const top = chart.valToPos(this.data.series[0]!.values[index] ?? 0, "y");
     chart.setCursor({ left, top });
     // Moments that share a pixel share its position: say which one is meant.
     this.#index = index;

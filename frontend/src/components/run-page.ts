@@ -108,6 +108,7 @@ const SLOTS: readonly Slot[] = [
         .curve=${shown.curve}
         .profileId=${profileOf(shown)}
         .profile=${shown.profile}
+        .aligned=${shown.aligned}
         .stretch=${shown.place.step}
         .time=${shown.place.time}
         .mark=${markOf(shown)}

@@ -1,13 +1,13 @@
-import { css, html, LitElement, nothing, type TemplateResult } from "lit";
+import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { formatBytes, grouped, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
 import { valueOf, type Load } from "../model/load";
-import type { Curve, Overview, ProfileHeadline } from "../model/types";
+import type { Aligned, Curve, Overview, ProfileHeadline } from "../model/types";
 import { base, card, segments, tables } from "../style/shared";
 import { byteAxis, type ByteAxis } from "../views/axis";
-import type { Level } from "../views/chart";
-import { curveData, describeMoment, formatTime, peakPin } from "../views/curves";
+import type { ChartData, Level, Pin, Told } from "../views/chart";
+import { curveData, describeBoth, describeMoment, formatTime, overlaid, peakPin } from "../views/curves";
 import { parseStretch, stretchText, type Stretch } from "../views/stretch";
 import { counted, phaseLabel } from "../views/words";
 import { bars } from "./bar";
@@ -15,6 +15,7 @@ import { choose } from "./choose";
 import "./curve-chart";
 import { bytes } from "./figure";
 import { itemTable } from "./item-rows";
+import "./op-differences";
 
 /** Where a moment that is looked into stands: on which curve, at which tick. */
 export interface Mark {
@@ -23,7 +24,7 @@ export interface Mark {
 }
 
 /**
- * One step, predicted op by op and measured over time, side by side on one byte axis.
+ * One step, predicted op by op with the measured one laid over it, and measured over time, on one byte axis.
  */
 @customElement("memest-step-card")
 export class StepCard extends LitElement {
@@ -32,12 +33,32 @@ export class StepCard extends LitElement {
   @property({ attribute: false }) curve: Load<Curve> = { state: "idle" };
   @property() profileId: string | null = null;
   @property({ attribute: false }) profile: Load<Curve> = { state: "idle" };
+  /** The profile's highest step on the axis of the phase that it shows. */
+  @property({ attribute: false }) aligned: Load<Aligned> = { state: "idle" };
   /** What of the two curves is on show, as it stands in the address. */
   @property() stretch = "";
   @property() time = "";
   @property({ attribute: false }) mark: Mark | null = null;
   @property() unit: Unit = "GiB";
   @property() theme: Theme = "light";
+
+  /** Made anew only when what is drawn has changed: a chart takes new lines for other lines. */
+  #predictedLines: Lines | null = null;
+  #measuredLines: Lines | null = null;
+  #over: Aligned | null = null;
+
+  override willUpdate(changed: PropertyValues): void {
+    const changes = (...names: (keyof StepCard)[]): boolean => names.some((name) => changed.has(name));
+    if (changes("curve", "aligned", "phase", "unit")) {
+      const [curve, aligned] = [valueOf(this.curve), valueOf(this.aligned)];
+      this.#over = aligned?.phase === this.phase ? aligned : null;
+      this.#predictedLines = curve ? predictedLines(curve, this.#over, this.unit) : null;
+    }
+    if (changes("profile", "unit")) {
+      const curve = valueOf(this.profile);
+      this.#measuredLines = curve ? lines(curve, "measured", this.unit) : null;
+    }
+  }
 
   override render(): TemplateResult {
     const { estimate, verdict, measured } = this.overview;
@@ -58,6 +79,11 @@ export class StepCard extends LitElement {
       <div class="panels">
         ${estimate ? this.#predicted(axis, levels) : nothing} ${this.#measured(headline, axis, levels)}
       </div>
+      ${
+        this.#over
+          ? html`<memest-op-differences .aligned=${this.#over} .unit=${this.unit}></memest-op-differences>`
+          : nothing
+      }
       ${headline?.before.length ? this.#before(headline) : nothing}
     `;
   }
@@ -66,7 +92,7 @@ export class StepCard extends LitElement {
     const phases = this.overview.estimate!.phases;
     return html`<section data-testid="predicted-curve">
       <div class="head">
-        <h3>Predicted</h3>
+        <h3>${this.#over ? "Predicted and measured, op by op" : "Predicted, op by op"}</h3>
         <div class="segments" role="group" aria-label="Phase of the predicted curve">
           ${phases.map(
             ({ name }) =>
@@ -88,7 +114,7 @@ export class StepCard extends LitElement {
     const { profiles } = this.overview.measured;
     if (!headline) {
       return html`<section data-testid="measured-curve">
-        <div class="head"><h3>Measured</h3></div>
+        <div class="head"><h3>Measured over time</h3></div>
         <div class="missing" data-testid="no-profile">
           <p>This run has no memory profile. To record one, profile a few steps:</p>
           <pre><code>memest.MemoryCallback(logdir, profile_batch=(2, 4))</code></pre>
@@ -98,7 +124,7 @@ export class StepCard extends LitElement {
     }
     return html`<section data-testid="measured-curve">
       <div class="head">
-        <h3>Measured</h3>
+        <h3>Measured over time</h3>
         ${
           profiles.length > 1
             ? html`<select
@@ -131,26 +157,26 @@ export class StepCard extends LitElement {
       return html`<p class="soft waiting">Loading …</p>`;
     }
     const { timeline } = curve;
-    if (timeline.ticks.length === 0) {
+    const predicted = kind === "predicted";
+    const drawn = predicted ? this.#predictedLines : this.#measuredLines;
+    if (timeline.ticks.length === 0 || !drawn) {
       return html`<p class="soft">Nothing was allocated or freed here.</p>`;
     }
-    const predicted = kind === "predicted";
-    const colour = predicted ? "--accent" : "--measured";
     const { op = "" } = curve.peak ?? {};
     return html`<memest-curve-chart
         data-testid="${kind}-chart"
         data-peak-bytes=${curve.peak_bytes}
         data-events=${timeline.ticks.length}
-        .data=${curveData(curve, kind, colour, predicted ? "--area" : "--measured-area")}
+        .data=${drawn.data}
         .axis=${axis}
         .extent=${curve.extent}
         .stretch=${parseStretch(predicted ? this.stretch : this.time)}
         .levels=${levels}
         .bands=${timeline.spans}
-        .pin=${peakPin(curve, this.unit, colour)}
+        .pin=${drawn.pin}
         .mark=${this.mark?.on === kind ? this.mark.tick : null}
         .formatX=${timeline.unit === "ns" ? formatTime : grouped}
-        .describe=${(index: number) => describeMoment(timeline, index, this.unit)}
+        .describe=${drawn.describe}
         .unit=${this.unit}
         .theme=${this.theme}
         label="${predicted ? "Predicted" : "Measured"} memory in use; the peak is ${formatBytes(
@@ -159,17 +185,40 @@ export class StepCard extends LitElement {
         )} at ${op}. Arrow keys go from moment to moment, Enter looks into one, plus and minus zoom."
         @stretch=${(event: CustomEvent<Stretch>) =>
           choose(this, { [predicted ? "step" : "time"]: stretchText(event.detail) })}
-        @pick=${(event: CustomEvent<number>) =>
-          choose(this, { moment: `${kind[0]}${timeline.positions[event.detail]!}` })}
+        @pick=${(event: CustomEvent<number>) => {
+          const position = drawn.position(event.detail);
+          if (position !== undefined) {
+            choose(this, { moment: `${kind[0]}${position}` });
+          }
+        }}
       ></memest-curve-chart>
+      ${predicted ? this.#key() : nothing}
       <p class="below soft">
-        ${predicted ? "op by op, in the predicted order" : "time since the profile started"} ·
         ${counted(curve.events, "event")}${
           curve.events > timeline.ticks.length
             ? `, ${timeline.ticks.length.toLocaleString("en-US")} drawn with every high and low among them`
             : nothing
         }${!predicted && this.overview.measured.pipeline_bytes ? " · with the data pipeline" : nothing}
+        · drag or turn the wheel to zoom, click a moment to see what is alive
       </p>`;
+  }
+
+  /** What the two lines are, where there are two. */
+  #key(): TemplateResult | typeof nothing {
+    const over = this.#over;
+    return over
+      ? html`<ul class="key" data-testid="step-key">
+          <li><span class="line" style="--colour:var(--accent)"></span>predicted</li>
+          <li>
+            <span class="line" style="--colour:var(--measured)"></span>measured,
+            ${over.step.name}${
+              over.beside_bytes
+                ? html`, without ${bytes(over.beside_bytes, this.unit)} that were in use beside it`
+                : nothing
+            }
+          </li>
+        </ul>`
+      : nothing;
   }
 
   #before(headline: ProfileHeadline): TemplateResult {
@@ -224,6 +273,23 @@ export class StepCard extends LitElement {
         padding: 2px 6px;
         max-width: 100%;
       }
+      .key {
+        display: flex;
+        flex-wrap: wrap;
+        gap: 2px 16px;
+        list-style: none;
+        margin: 2px 0 0 70px;
+        padding: 0;
+        font-size: 12px;
+        color: var(--soft);
+      }
+      .line {
+        display: inline-block;
+        width: 14px;
+        border-top: 2px solid var(--colour);
+        vertical-align: 3px;
+        margin-right: 6px;
+      }
       .below {
         font-size: 11.5px;
         margin: 2px 0 0 70px;
@@ -269,4 +335,39 @@ export class StepCard extends LitElement {
       }
     `,
   ];
+}
+
+/** What a chart draws, and how its moments are told and found on the server. */
+interface Lines {
+  data: ChartData;
+  pin: Pin | null;
+  describe: (index: number) => Told;
+  /** Which event of the timeline a moment is. */
+  position: (index: number) => number | undefined;
+}
+
+function lines(curve: Curve, kind: "predicted" | "measured", unit: Unit): Lines {
+  const { timeline } = curve;
+  const [colour, area] = kind === "predicted" ? ["--accent", "--area"] : ["--measured", "--measured-area"];
+  return {
+    data: curveData(curve, kind, colour, area),
+    pin: peakPin(curve, unit, colour),
+    describe: (index) => describeMoment(timeline, index, unit),
+    position: (index) => timeline.positions[index],
+  };
+}
+
+function predictedLines(curve: Curve, aligned: Aligned | null, unit: Unit): Lines {
+  const alone = lines(curve, "predicted", unit);
+  if (!aligned) {
+    return alone;
+  }
+  const { timeline } = curve;
+  const { data, moments } = overlaid(timeline, aligned);
+  return {
+    ...alone,
+    data,
+    describe: (index) => describeBoth(timeline, aligned, moments[index]!, unit),
+    position: (index) => timeline.positions[moments[index]!.predicted],
+  };
 }

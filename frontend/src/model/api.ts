@@ -1,5 +1,6 @@
 import type { Range } from "../views/stretch";
 import type {
+  Aligned,
   Compared,
   Curve,
   Gpu,
@@ -39,6 +40,7 @@ export interface Api {
   /** `stretch`: from which tick to which; null for all. */
   timeline: (run: string, phase: string, stretch: Range | null) => Promise<Curve>;
   profile: (run: string, id: string, stretch: Range | null) => Promise<Curve>;
+  aligned: (run: string, id: string, stretch: Range | null) => Promise<Aligned>;
   moment: (run: string, of: MomentOf, by: Grouping) => Promise<Moment>;
   peaks: (run: string) => Promise<PeaksAnswer>;
   host: (run: string) => Promise<HostAnswer>;
@@ -82,6 +84,7 @@ export function httpApi(base: string, fetcher: typeof fetch = (...args) => fetch
     compare: (run, others, limit) => get("compare", { run, with: others, limit }),
     timeline: (run, phase, stretch) => get("timeline", { run, phase, ...ticks(stretch) }),
     profile: (run, id, stretch) => get("profile", { run, id, ...ticks(stretch) }),
+    aligned: (run, id, stretch) => get("aligned", { run, id, ...ticks(stretch) }),
     moment: (run, { phase = "", id = "", at }, by) =>
       get("moment", { run, phase, id, at: at === undefined ? "" : String(at), by }),
     peaks: (run) => get("peaks", { run }),

@@ -1,9 +1,10 @@
-import { parseStretch } from "../views/stretch";
+import { parseStretch, WHOLE } from "../views/stretch";
 import { ApiError, type Api, type MomentOf } from "./api";
 import { valueOf, type Load } from "./load";
 import { parted, type Place } from "./place";
 import {
   GROUPINGS,
+  type Aligned,
   type Compared,
   type Curve,
   type Gpu,
@@ -29,6 +30,7 @@ export interface Answers {
   peaks: PeaksAnswer;
   curve: Curve;
   profile: Curve;
+  aligned: Aligned;
   moment: Moment;
   host: HostAnswer;
   whatIf: WhatIfAnswer;
@@ -109,6 +111,16 @@ export const QUESTIONS: { readonly [S in Slot]: (state: State) => Wanted<Answers
     const { x } = parseStretch(state.place.time);
     return overview && profile !== null
       ? { about: [overview.name, profile], by: [String(x)], ask: (api) => api.profile(overview.name, profile, x) }
+      : null;
+  },
+
+  aligned: (state) => {
+    const overview = valueOf(state.overview);
+    const profile = profileOf(state);
+    // Until the phase that the profile shows is known, all of it is wanted.
+    const { x } = valueOf(state.aligned)?.phase === phaseOf(state) ? parseStretch(state.place.step) : WHOLE;
+    return overview?.estimate && profile !== null
+      ? { about: [overview.name, profile], by: [String(x)], ask: (api) => api.aligned(overview.name, profile, x) }
       : null;
   },
 

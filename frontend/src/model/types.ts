@@ -369,6 +369,29 @@ export interface Curve {
   timeline: Timeline;
 }
 
+/** An op of which prediction and measurement do not say the same; null on a side that does not know it. */
+export interface OpDifference {
+  op: string;
+  /** Where it is on the predicted axis. */
+  tick: number | null;
+  predicted_bytes: Bytes | null;
+  measured_bytes: Bytes | null;
+  predicted_live_bytes: Bytes | null;
+  measured_live_bytes: Bytes | null;
+}
+
+/** The highest step of a profile on the axis of the predicted curve of `phase`. */
+export interface Aligned {
+  id: string;
+  phase: string;
+  step: Span;
+  /** How much more was in use when the step began than is predicted. */
+  beside_bytes: Bytes;
+  timeline: Omit<Timeline, "layers">;
+  ops: { predicted: number; measured: number; matched: number; in_order: number };
+  differences: OpDifference[];
+}
+
 /** Buffers that are alike in everything: `count` of them, `bytes` each and `all_bytes` together. */
 export type AliveItem = Item & { count: number; all_bytes: Bytes };
 

@@ -1,6 +1,7 @@
 import type { Api } from "../model/api";
 import type {
   Advice,
+  Aligned,
   AliveItem,
   Compared,
   ComparedRow,
@@ -340,6 +341,45 @@ export function curve(change: Partial<Timeline> = {}): Curve {
   };
 }
 
+/** A measured step on the axis of `curve`: 50 bytes more all along, which were there before, and 30 more at one op. */
+export function aligned(change: Partial<Aligned> = {}): Aligned {
+  return {
+    id: "p",
+    phase: "step",
+    step: { name: "step 3", start: 0, end: 99 },
+    beside_bytes: 50,
+    timeline: {
+      unit: "op",
+      ticks: [0.5, 1, 2, 3.5],
+      live_bytes: [450, 650, 980, 450],
+      op_index: [0, 0, 1, 0],
+      ops: ["net/a/Relu", "net/b/MatMul"],
+      positions: [10, 11, 12, 13],
+      spans: [],
+    },
+    ops: { predicted: 2, measured: 3, matched: 2, in_order: 2 },
+    differences: [
+      {
+        op: "net/b/MatMul",
+        tick: 2,
+        predicted_bytes: 300,
+        measured_bytes: 330,
+        predicted_live_bytes: 900,
+        measured_live_bytes: 980,
+      },
+      {
+        op: "net/b/Extra",
+        tick: null,
+        predicted_bytes: null,
+        measured_bytes: 20,
+        predicted_live_bytes: null,
+        measured_live_bytes: 1000,
+      },
+    ],
+    ...change,
+  };
+}
+
 /** Two layers: a weight and two activations that are alike, and a gradient. */
 export function moment(change: Partial<Moment> = {}): Moment {
   const item = { role: "weight", variable: null, shape: [10, 10], dtype: "float32", requested_bytes: 400, count: 1 };
@@ -393,6 +433,7 @@ export function api(change: Partial<Api> = {}): Api {
     overview: (run) => Promise.resolve(overview(run)),
     timeline: () => Promise.resolve(curve()),
     profile: () => Promise.resolve(curve({ unit: "ns" })),
+    aligned: (_, id) => Promise.resolve(aligned({ id })),
     moment: () => Promise.resolve(moment()),
     peaks: () => Promise.resolve({ devices: [] }),
     host: () => Promise.resolve({ host: null }),

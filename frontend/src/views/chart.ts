@@ -3,7 +3,8 @@ import type { Bytes, Span } from "../model/types";
 /** What a chart draws; colours are names of custom properties, so that both themes work. */
 export interface ChartSeries {
   label: string;
-  values: readonly Bytes[];
+  /** null where the line has not begun. */
+  values: readonly (Bytes | null)[];
   colour: string;
   area?: string;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Timeline } from "../model/types";
-import { peaks } from "../testing/samples";
-import { describeMoment, describeWindow, formatTime, peakPin, peaksData } from "./curves";
+import { aligned, curve, peaks } from "../testing/samples";
+import { describeBoth, describeMoment, describeWindow, formatTime, overlaid, peakPin, peaksData } from "./curves";
 
 const timeline: Timeline = {
   unit: "ns",
@@ -30,15 +30,39 @@ describe("a moment", () => {
 });
 
 it("pins the peak of the whole curve, whatever stretch of it there is", () => {
-  const curve = { peak_bytes: 4096, events: 99, extent: [0, 70] as [number, number], timeline };
+  const whole = { peak_bytes: 4096, events: 99, extent: [0, 70] as [number, number], timeline };
   const peak = { position: 50, tick: 60, live_bytes: 4096, op: "gradient_tape/a_long_name_of_a_model/dense/MatMul" };
-  expect(peakPin({ ...curve, peak }, "GiB", "--c")).toEqual({
+  expect(peakPin({ ...whole, peak }, "GiB", "--c")).toEqual({
     x: 60,
     bytes: 4096,
     text: "4.0 KiB at …long_name_of_a_model/dense/MatMul",
     colour: "--c",
   });
-  expect(peakPin({ ...curve, peak: null }, "GiB", "--c")).toBeNull();
+  expect(peakPin({ ...whole, peak: null }, "GiB", "--c")).toBeNull();
+});
+
+describe("a measured step over the predicted one", () => {
+  const predicted = curve().timeline;
+  const { data, moments } = overlaid(predicted, aligned());
+
+  it("has both levels at every x, without what was in use beside", () => {
+    expect(data.x).toEqual([0, 0.5, 1, 2, 3, 3.5, 4]);
+    expect(data.series.map(({ values }) => values)).toEqual([
+      [400, 400, 600, 900, 600, 600, 400],
+      [null, 400, 600, 930, 930, 400, 400],
+    ]);
+  });
+
+  it("is told with both figures, and with both ops where they differ", () => {
+    const told = describeBoth(predicted, aligned(), moments[3]!, "B");
+    expect(told.title).toBe("net/b/MatMul");
+    expect(told.figures.map(({ label, bytes }) => [label, bytes])).toEqual([
+      ["predicted", 900],
+      ["measured", 930],
+    ]);
+    expect(describeBoth(predicted, aligned(), moments[4]!, "B").figures[1]!.label).toBe("measured, after net/b/MatMul");
+    expect(describeBoth(predicted, aligned(), moments[0]!, "B").figures).toHaveLength(1);
+  });
 });
 
 describe("windows of steps", () => {

@@ -1,5 +1,5 @@
 import { formatBytes, type Unit } from "../format/bytes";
-import type { Curve, DevicePeaks, Timeline } from "../model/types";
+import type { Aligned, Bytes, Curve, DevicePeaks, Timeline } from "../model/types";
 import type { ChartData, Pin, Told } from "./chart";
 import { shortened } from "./words";
 
@@ -13,6 +13,64 @@ export function curveData({ timeline }: Curve, label: string, colour: string, ar
     x: timeline.ticks,
     series: [{ label, values: timeline.live_bytes, colour, area }],
   };
+}
+
+/** Two stepped lines over one axis, and for each x the moment of each that it stands for; -1 before its first. */
+export interface Overlaid {
+  data: ChartData;
+  moments: { predicted: number; measured: number }[];
+}
+
+/** A measured step over the predicted one, without what was in use beside it. */
+export function overlaid(predicted: Timeline, { timeline: measured, beside_bytes }: Aligned): Overlaid {
+  const x = [...new Set([...predicted.ticks, ...measured.ticks])].sort((a, b) => a - b);
+  const moments: Overlaid["moments"] = [];
+  let [p, m] = [-1, -1];
+  for (const at of x) {
+    while (p + 1 < predicted.ticks.length && predicted.ticks[p + 1]! <= at) {
+      p++;
+    }
+    while (m + 1 < measured.ticks.length && measured.ticks[m + 1]! <= at) {
+      m++;
+    }
+    moments.push({ predicted: p, measured: m });
+  }
+  const level = (live: readonly Bytes[], index: number, less: Bytes): Bytes | null =>
+    index < 0 ? null : live[index]! - less;
+  const series = [
+    {
+      label: "predicted",
+      values: moments.map((moment) => level(predicted.live_bytes, moment.predicted, 0)),
+      colour: "--accent",
+      area: "--area",
+    },
+    {
+      label: "measured",
+      values: moments.map((moment) => level(measured.live_bytes, moment.measured, beside_bytes)),
+      colour: "--measured",
+    },
+  ];
+  return { data: { x, series }, moments };
+}
+
+/** A moment of both lines in words. */
+export function describeBoth(
+  predicted: Timeline,
+  aligned: Aligned,
+  moment: Overlaid["moments"][number],
+  unit: Unit,
+): Told {
+  const told: Told =
+    moment.predicted < 0 ? { title: "", where: "", figures: [] } : describeMoment(predicted, moment.predicted, unit);
+  const figures = told.figures.map((figure) => ({ ...figure, label: "predicted" }));
+  const { timeline, beside_bytes } = aligned;
+  if (moment.measured >= 0) {
+    const bytes = timeline.live_bytes[moment.measured]! - beside_bytes;
+    const op = timeline.ops[timeline.op_index[moment.measured]!] ?? "";
+    const label = op === told.title ? "measured" : `measured, after ${shortened(op)}`;
+    figures.push({ label, bytes, text: formatBytes(bytes, unit) });
+  }
+  return { ...told, figures };
 }
 
 /** The peak of a curve, wherever on it the stretch on show is. */
