@@ -298,6 +298,11 @@ def test_a_profile_is_laid_on_the_predicted_axis(ask):
     assert max(answer["timeline"]["live_bytes"]) == profile.peak_bytes
     assert len(answer["timeline"]["ticks"]) <= 100
     assert answer["timeline"]["ticks"][-1] <= phase.timeline.ticks[-1]
+    positions = answer["timeline"]["positions"]
+    assert answer["timeline"]["live_bytes"] == [profile.timeline.live_bytes[position] for position in positions]
+    stretch = ask("aligned?run=full&id=cpu_bfc@host/2026_01_01_00_00_00&points=100&from=3&to=5")[1]["timeline"]
+    assert all(3 <= tick <= 5 for tick in stretch["ticks"][1:-1])
+    assert stretch["live_bytes"] == [profile.timeline.live_bytes[position] for position in stretch["positions"]]
     assert answer["ops"]["measured"] == 3
     assert len(answer["differences"]) == 100
 
