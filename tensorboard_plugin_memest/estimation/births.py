@@ -10,6 +10,7 @@ import numpy as np
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
+from tensorboard_plugin_memest.estimation.small import handle_event
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
@@ -28,8 +29,14 @@ class Birth:
     run: EagerRun
 
 
-def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
-    """Variables come to be: their first values are computed, one variable after another, and kept in `store`."""
+def birth_events(births: Iterable[Birth], store: VariableStore, *, handles: bool = False) -> list[Event]:
+    """Variables come to be: their first values are computed, one variable after another, and kept in `store`.
+
+    Args:
+        births: the variables.
+        store: keeps their memory.
+        handles: whether their handles lie in the device's memory, too.
+    """
     events: list[Event] = []
     for birth in births:
         variable, run = birth.variable, birth.run
@@ -39,6 +46,8 @@ def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
         for number, is_made in run.steps:
             tag = tags[number]
             events.append(Event(ALLOCATE if is_made else FREE, buffers[number], tag.name, tag if is_made else None))
+        if handles:
+            events.append(handle_event())
         if run.result is None:
             events += existing_events(variable, store)
             continue
@@ -50,7 +59,7 @@ def birth_events(births: Iterable[Birth], store: VariableStore) -> list[Event]:
     return events
 
 
-def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, folds_here: bool) -> list[Event]:
+def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, on_the_host: bool) -> list[Event]:
     """Variables of a function's first trace come to be: equal first values are computed once, for all of them.
 
     What holds one together with others gets memory of its own when it is changed first. Grappler computes values that
@@ -59,12 +68,13 @@ def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, folds_
     Args:
         births: the variables.
         store: keeps their memory.
-        folds_here: whether the host's memory is the device's.
+        on_the_host: whether the host's memory is the device's.
     """
     births = list(births)
     folded = list({birth.run.recipe: birth for birth in births if _is_folded(birth.run)}.values())
-    events: list[Event] = []
-    if folds_here:
+    # A function's variables have their handles before it runs.
+    events = [handle_event() for _ in births] if on_the_host else []
+    if on_the_host:
         for change in (_folding, _parsing):
             events += [event for birth in folded for event in change(birth)]
     known: dict[str, Buffer] = {}

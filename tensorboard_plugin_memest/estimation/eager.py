@@ -152,7 +152,8 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             if not tensor.shape.is_fully_defined():
                 continue
             size = size_in_bytes(tensor.shape, tensor.dtype)
-            if size == 0:
+            # An eager scalar that comes from Python has its value beside it, not in the allocator's memory.
+            if size == 0 or (op.type == "Const" and not tensor.shape.rank):
                 continue
             number = shared[position] if shared else None
             # What was given up already is computed anew where it is wanted again, by a gradient say.

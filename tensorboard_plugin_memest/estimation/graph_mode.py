@@ -12,6 +12,7 @@ from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
 from tensorboard_plugin_memest.estimation.phases import Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.program import program_of
+from tensorboard_plugin_memest.estimation.small import kept_by_trace
 from tensorboard_plugin_memest.estimation.training import Pass, Training
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
 from tensorboard_plugin_memest.memory.estimate import Phase
@@ -48,6 +49,7 @@ def phases_of_graph(
         others=training.others,
         program=trained[1] if trained else None,
         parts=trained[2] if trained else (),
+        kept_by_trace=kept_by_trace(trained[0].step.definition) if trained else 0,
         further=[Further(one.phase, program, one.accumulated) for one, program, _ in programs[training.trains :]],
     )
     phases, resident = phases_of(run, device)

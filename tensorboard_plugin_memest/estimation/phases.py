@@ -19,6 +19,7 @@ from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_
 from tensorboard_plugin_memest.estimation.folding import is_folded
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
+from tensorboard_plugin_memest.estimation.small import handle_event, trace_events
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.estimate import Phase
 
@@ -61,6 +62,7 @@ class Run:
         program: one step of training; None where nothing is trained.
         parts: for each of its nodes, which part of the step it belongs to.
         further: phases that come after training.
+        kept_by_trace: how many small tensors each trace of the step of training keeps.
     """
 
     built: Sequence[Birth] | None
@@ -69,6 +71,7 @@ class Run:
     program: Program | None
     parts: Sequence[str]
     further: Sequence[Further] = ()
+    kept_by_trace: int = 0
 
 
 def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
@@ -184,7 +187,8 @@ def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple
 
 def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
-        yield _Stretch("build", birth_events(run.built, store))
+        yield _Stretch("build", birth_events(run.built, store, handles=device.kind == CPU))
+    yield _Stretch("", _on_the_host(device, [handle_event() for _ in run.others]))
     for variable in run.others:
         yield _Stretch("", existing_events(variable, store))
     if run.program is not None:
@@ -203,9 +207,11 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
     def step() -> list[Event]:
         return Execution(program, play.order(), store, edges=play.edges).run()
 
-    slots = shared_birth_events(run.slots, store, folds_here=device.kind == CPU)
-    folding = _folding_events(program) if device.kind == CPU else ()
-    first = [*slots, *folding, *program.constant_events()]
+    slots = shared_birth_events(run.slots, store, on_the_host=device.kind == CPU)
+    # A function that creates variables is traced a second time for all further calls.
+    traces = trace_events(run.kept_by_trace * (2 if run.slots else 1))
+    yield _Stretch("", _on_the_host(device, traces))
+    first = [*slots, *_on_the_host(device, list(_folding_events(program))), *program.constant_events()]
     together = len(set(store.buffers.values())) < len(store.buffers)
     before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
     kinds = program.kinds_of_steps(store.values)
@@ -251,6 +257,11 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
         return [play(InlineOrder, seed) for seed in seeds], [play(pool(1, 0), 0)]
     likely = [play(pool(device.threads, seed), seed) for seed in seeds]
     return likely, [play(InlineOrder, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(InlineOrder, 0)]
+
+
+def _on_the_host(device: Device, events: list[Event]) -> list[Event]:
+    """What happens in the host's memory, if that is the device's."""
+    return events if device.kind == CPU else []
 
 
 def _folding_events(program: Program) -> Iterator[Event]:

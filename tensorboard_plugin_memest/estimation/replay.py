@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimation.small import SHARED
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.estimate import Phase
@@ -154,8 +155,10 @@ class _There:
     """Keeps from when to when each buffer is there, and as what, in positions of a timeline."""
 
     def __init__(self, held: Mapping[Buffer, Held]) -> None:
-        self._open = {buffer: (_item(buffer, one), 0) for buffer, one in held.items()}
+        self._open: dict[Buffer | Tag, tuple[Item, int]] = {}
         self._closed: list[tuple[Item, int, int]] = []
+        for buffer, one in held.items():
+            self._add(buffer, one, 0)
 
     def follow(self, event: Event, held: Mapping[Buffer, Held], position: int) -> None:
         """Takes in an event that was applied: what it does shows from `position` on."""
@@ -163,7 +166,21 @@ class _There:
             item, begin = self._open.pop(event.buffer)
             self._closed.append((item, begin, position))
         if event.kind != FREE:
-            self._open[event.buffer] = _item(event.buffer, held[event.buffer]), position
+            self._add(event.buffer, held[event.buffer], position)
+
+    def _add(self, buffer: Buffer, held: Held, position: int) -> None:
+        item = _item(buffer, held)
+        if held.tag not in SHARED:
+            self._open[buffer] = item, position
+            return
+        # Small tensors that are all the same are one item, which grows; nothing ever frees them.
+        before = self._open.get(held.tag)
+        if before is not None:
+            known, begin = before
+            if begin < position:
+                self._closed.append((known, begin, position))
+            item = held.tag.item(known.requested_bytes + item.requested_bytes, known.bytes + item.bytes)
+        self._open[held.tag] = item, position
 
     def until(self, end: int) -> Allocations:
         """Everything that was there, if the timeline ends with `end` events."""

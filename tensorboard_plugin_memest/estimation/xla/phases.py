@@ -107,12 +107,12 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
 
 def _stretches(run: CompiledRun, device: Device, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
-        yield _Stretch("build", birth_events(run.built, store))
+        yield _Stretch("build", birth_events(run.built, store, handles=device.kind == CPU))
     others = [event for variable in run.others for event in existing_events(variable, store)]
     yield _Stretch("", others)
     if run.step is not None:
         yield _Stretch("", _tensors(run.step))
-        slots = shared_birth_events(run.slots, store, folds_here=device.kind == CPU)
+        slots = shared_birth_events(run.slots, store, on_the_host=device.kind == CPU)
         yield _step("first_step", run.step, store, slots)
         for _ in range(STEADY_STEPS):
             yield _step("step", run.step, store, [])

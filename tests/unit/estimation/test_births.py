@@ -35,18 +35,19 @@ def test_first_values_without_chance_are_computed_ahead_on_the_host_one_after_an
     a, b = 4 * SIZES["a"], 4 * SIZES["b"]
     computed = [move for size in (a, b) for move in (size, size, -size, size, -size, -size)]
     store = VariableStore()
-    events = shared_birth_events([_accumulator("a"), _accumulator("b")], store, folds_here=True)
-    assert _played(events) == [*computed, a, -a, b, -b, a, b]
+    events = shared_birth_events([_accumulator("a"), _accumulator("b")], store, on_the_host=True)
+    handles = [200, 200]
+    assert _played(events) == [*handles, *computed, a, -a, b, -b, a, b]
     assert [buffer.bytes for buffer in store.buffers.values()] == [a, b]
 
 
 def test_on_a_gpu_only_the_constants_are_there():
-    events = shared_birth_events([_accumulator("a"), _accumulator("b")], VariableStore(), folds_here=False)
+    events = shared_birth_events([_accumulator("a"), _accumulator("b")], VariableStore(), on_the_host=False)
     assert _played(events) == [4 * SIZES["a"], 4 * SIZES["b"]]
 
 
 def test_what_is_random_or_grows_is_computed_in_the_run():
     birth = _random("a", 100_000)
-    events = shared_birth_events([birth], VariableStore(), folds_here=True)
-    assert _played(events) == [4, 400_000, -4]
+    events = shared_birth_events([birth], VariableStore(), on_the_host=True)
+    assert _played(events) == [200, 4, 400_000, -4]
     assert [event.kind for event in events].count(FREE) == 1

@@ -121,11 +121,13 @@ def test_shared_memory_goes_with_its_last_holder():
     assert large(traced_eagerly(function)) == ["+Fill", "+Fill", "-Fill", "+AddV2", "-Fill"]
 
 
-def test_a_value_of_pythons_is_made_once():
-    run = traced_eagerly(lambda: 3)
-    assert (run.shape, run.dtype) == ((), "int32")
+def test_a_value_of_pythons_is_made_once_and_a_scalar_takes_no_memory_of_the_allocator():
+    run = traced_eagerly(lambda: [3, 4])
+    assert (run.shape, run.dtype) == ((2,), "int32")
     assert run.result is not None
-    assert run.made[run.result].bytes == 4
+    assert run.made[run.result].bytes == 8
+    scalar = traced_eagerly(lambda: 3)
+    assert (scalar.shape, scalar.dtype, scalar.result, scalar.steps) == ((), "int32", None, [])
 
 
 def test_strings_hold_nothing():
