@@ -9,6 +9,7 @@ import { tickLabel, zoomedAxis, type ByteAxis } from "../views/axis";
 import type { Band, ChartData, Level, Pin, Told } from "../views/chart";
 import { placed, type Box } from "../views/labels";
 import { panned, within, zoomed, WHOLE, type Range, type Stretch } from "../views/stretch";
+import "./chart-export";
 
 const HEIGHT = 260;
 const Y_AXIS_WIDTH = 70;
@@ -46,6 +47,8 @@ export class CurveChart extends LitElement {
   @property({ attribute: false }) formatX: (x: number) => string = String;
   @property({ attribute: false }) describe: (index: number) => Told = () => ({ title: "", where: "", figures: [] });
   @property() label = "";
+  /** What files that are saved of it are named by. */
+  @property() name = "chart";
   @property() unit: Unit = "GiB";
   /** A change of theme draws the canvas anew: it cannot follow custom properties by itself. */
   @property() theme: Theme = "light";
@@ -126,7 +129,24 @@ export class CurveChart extends LitElement {
               Show all
             </button>`
       }
+      <memest-chart-export .data=${this.data} .picture=${() => this.#picture()} name=${this.name}></memest-chart-export>
       ${told ? this.#tooltip(told) : nothing}`;
+  }
+
+  /** What is drawn, on the ground of the card. */
+  #picture(): HTMLCanvasElement | null {
+    const drawn = this.plot.querySelector("canvas");
+    if (!drawn) {
+      return null;
+    }
+    const picture = document.createElement("canvas");
+    picture.width = drawn.width;
+    picture.height = drawn.height;
+    const context = picture.getContext("2d")!;
+    context.fillStyle = getComputedStyle(this).getPropertyValue("--card");
+    context.fillRect(0, 0, picture.width, picture.height);
+    context.drawImage(drawn, 0, 0);
+    return picture;
   }
 
   #tooltip({ title, where, figures, left, top }: Told & { left: number; top: number }): TemplateResult {
@@ -559,6 +579,16 @@ export class CurveChart extends LitElement {
       }
       .reset:hover {
         background: var(--hover);
+      }
+      memest-chart-export {
+        position: absolute;
+        right: 0;
+        bottom: -22px;
+        opacity: 0;
+      }
+      :host(:hover) memest-chart-export,
+      memest-chart-export:focus-within {
+        opacity: 1;
       }
       .tooltip {
         position: absolute;

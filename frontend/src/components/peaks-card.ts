@@ -82,6 +82,7 @@ export class PeaksCard extends LitElement {
     const highest = Math.max(...device.windows.map((window) => window[2]));
     return html`
       <memest-curve-chart
+        name="peaks-${device.device}"
         data-testid="peaks-chart"
         data-device=${device.device}
         .data=${peaksData(device, { peak: "--measured", current: "--soft", area: "--measured-area" })}

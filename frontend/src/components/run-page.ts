@@ -2,7 +2,7 @@ import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import type { Theme } from "../host/theme";
 import { valueOf } from "../model/load";
-import { groupingOf, markOf, momentOf, phaseOf, profileOf, type State } from "../model/questions";
+import { groupingOf, markOf, momentOf, phaseOf, profileOf, type State, xprofSessionOf } from "../model/questions";
 import type { Estimate, Overview } from "../model/types";
 import { base } from "../style/shared";
 import "./advice-card";
@@ -109,6 +109,7 @@ const SLOTS: readonly Slot[] = [
         .profileId=${profileOf(shown)}
         .profile=${shown.profile}
         .aligned=${shown.aligned}
+        .xprof=${xprofSessionOf(shown)}
         .stretch=${shown.place.step}
         .time=${shown.place.time}
         .mark=${markOf(shown)}

@@ -1,7 +1,9 @@
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { formatBytes, grouped, type Unit } from "../format/bytes";
+import { hostWindow } from "../host/parent";
 import type { Theme } from "../host/theme";
+import { xprofAddress } from "../host/xprof";
 import { valueOf, type Load } from "../model/load";
 import type { Aligned, Curve, Overview, ProfileHeadline } from "../model/types";
 import { base, card, segments, tables } from "../style/shared";
@@ -32,6 +34,8 @@ export class StepCard extends LitElement {
   @property() phase = "step";
   @property({ attribute: false }) curve: Load<Curve> = { state: "idle" };
   @property() profileId: string | null = null;
+  /** XProf's name of the profile; null where XProf is not installed. */
+  @property() xprof: string | null = null;
   @property({ attribute: false }) profile: Load<Curve> = { state: "idle" };
   /** The profile's highest step on the axis of the phase that it shows. */
   @property({ attribute: false }) aligned: Load<Aligned> = { state: "idle" };
@@ -140,6 +144,13 @@ export class StepCard extends LitElement {
               </select>`
             : html`<span class="soft" title=${headline.id}>${headline.allocator}, ${headline.started_at}</span>`
         }
+        ${
+          this.xprof
+            ? html`<a data-testid="xprof" href=${xprofAddress(hostWindow(), this.xprof)} target="_blank" rel="noopener"
+                >in XProf ↗</a
+              >`
+            : nothing
+        }
       </div>
       ${this.#chart(this.profile, "measured", axis, [
         ...levels,
@@ -164,6 +175,7 @@ export class StepCard extends LitElement {
     }
     const { op = "" } = curve.peak ?? {};
     return html`<memest-curve-chart
+        name="${kind}"
         data-testid="${kind}-chart"
         data-peak-bytes=${curve.peak_bytes}
         data-events=${timeline.ticks.length}
@@ -259,6 +271,10 @@ export class StepCard extends LitElement {
         margin: 0;
         font-size: 12.5px;
         font-weight: 600;
+      }
+      .head a {
+        color: var(--accent);
+        font-size: 12px;
       }
       .head .soft {
         font-size: 12px;
