@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +71,8 @@ def train(name: str, lever: str, estimate: str, steps: int) -> list[int]:
         if change.optimizer is not None or change.mode is not None:
             optimizer = change.optimizer() if change.optimizer else keras.optimizers.get(type(model.optimizer).__name__)
             model.compile(optimizer, model.loss, jit_compile=change.mode == XLA)
+        # What the model was before is in the way of nobody who writes the change into the script.
+        gc.collect()
     step, fed = prepared(replace(configuration, batch_size=batch_size), model)
     peaks = []
     for _ in range(steps):

@@ -59,6 +59,12 @@ def why_not(proposal: Proposal, estimate: Estimate, after: Estimate) -> str:
     if proposal.kind == "optimizer":
         slots = held.get(Category.OPTIMIZER_SLOTS, 0) - after.peak_phase.categories.get(Category.OPTIMIZER_SLOTS, 0)
         return f"it saves {format_bytes(max(0, slots))} of slots at a peak of {peak}.{worse}"
+    first, later = (after.phases[name].peak_bytes if name in after.phases else 0 for name in ("first_step", "step"))
+    if proposal.kind == "compiler" and first > later:
+        return (
+            f"the first step, which creates the optimizer's variables, peaks at {format_bytes(first)}, later ones at "
+            f"{format_bytes(later)}.{worse}"
+        )
     return f"it touches little of what is alive at the peak of {peak}.{worse}"
 
 

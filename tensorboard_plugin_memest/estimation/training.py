@@ -27,7 +27,7 @@ from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
-from tensorboard_plugin_memest.estimation.reachable import optimizers_of, reachable
+from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.subject import (
     Batch,
     NoModelError,
@@ -237,13 +237,27 @@ def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: 
 
 
 def _used_by(build: Callable[[], Any]) -> list[Any]:
-    """The layers, optimizers and the like that a function gets from around it, which calling it may change."""
-    values: list[Any] = [getattr(build, "__self__", None)]
-    try:
-        around = inspect.getclosurevars(build)
-        values += [*around.nonlocals.values(), *around.globals.values()]
-    except (TypeError, ValueError):
-        values.append(build)  # no function of Python's own: an object that can be called
+    """The layers, optimizers and the like that a function gets from around it, which calling it may change.
+
+    What functions around it get is among that: a change to a model is a function around the one that makes it.
+    """
+    values: list[Any] = []
+    waiting: list[Any] = [build]
+    seen: set[int] = set()
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        values.append(getattr(function, "__self__", None))
+        try:
+            around = inspect.getclosurevars(function)
+        except (TypeError, ValueError):
+            values.append(function)  # no function of Python's own: an object that can be called
+            continue
+        found = [*around.nonlocals.values(), *around.globals.values()]
+        values += found
+        waiting += [value for value in found if inspect.isfunction(value) and not is_library(value.__module__ or "")]
     return [
         thing
         for thing in reachable(values)

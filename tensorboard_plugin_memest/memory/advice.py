@@ -187,9 +187,11 @@ def _as_text(advice: Advice) -> str:
     else:
         say("No change that was tried saves any memory worth telling.")
     by_name = {lever.name: lever for lever in advice.levers}
-    if advice.combination is not None and len(advice.combination.names) > 1:
-        titles = " and ".join(by_name[name].title for name in advice.combination.names)
-        say(f"Smallest set that fits: {titles}; then it needs {format_bytes(advice.combination.needs_bytes)}.")
+    chosen = advice.combination.names if advice.combination is not None else ()
+    if advice.combination is not None:
+        titles = " and ".join(by_name[name].title for name in chosen)
+        least = "Smallest set that fits" if len(chosen) > 1 else "The least to change that makes it fit"
+        say(f"{least}: {titles}; then it needs {format_bytes(advice.combination.needs_bytes)}.")
     elif advice.combination is None and not advice.fits:
         say("No set of these changes was found that makes it fit.")
     if advice.max_batch_size is not None:
@@ -198,7 +200,8 @@ def _as_text(advice: Advice) -> str:
             f"The largest batch that fits is {advice.max_batch_size}" if advice.max_batch_size else "No batch fits"
         )
         say(f"{largest}, nothing else changed (peak by batch size: {curve}).")
-    for lever in advice.levers[:MOST_CODE]:
+    others = [lever for lever in advice.levers if lever.name not in chosen]
+    for lever in [*(by_name[name] for name in chosen), *others[:MOST_CODE]]:
         say(f"\n{lever.title}. {lever.cost}")
         say("\n".join(f"    {line}" for line in lever.code.splitlines()))
     if advice.useless:

@@ -326,3 +326,20 @@ def test_what_trains_eagerly_is_tried_eagerly_and_as_a_graph():
     assert made.subject.mode == "eager"
     assert tried(made, "sgd")[1].subject.mode == "eager"
     assert tried(made, "graph")[1].subject.mode == "graph"
+
+
+def test_layers_that_building_uses_again_are_not_changed_by_what_was_tried():
+    parts = [keras.Input((32,)), L.Dense(64), L.Dense(16), L.Dense(1)]
+
+    def compiled(layers) -> keras.Model:
+        model = keras.Sequential(layers)
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(lambda: compiled(parts))
+    _, before = tried(made, "smaller_dense_32")
+    tried(made, "freeze")
+    tried(made, "lora")
+    assert tried(made, "smaller_dense_32")[1].peak_bytes == before.peak_bytes
+    assert all(layer.trainable for layer in parts[1:])
+    assert not parts[1].lora_enabled
