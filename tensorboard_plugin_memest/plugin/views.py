@@ -198,12 +198,18 @@ def comparison_of(run: RunRecords) -> Comparison:
 
 def crash_view(crash: Explanation) -> Plain:
     """Why a run ran out of memory, with the largest of what was alive."""
+    free = None
+    if crash.limit_bytes is not None and crash.in_use_bytes is not None:
+        free = max(0, crash.limit_bytes - crash.in_use_bytes)
     return {
         **crash.to_dict(),
         "headline": crash.headline,
+        "free_bytes": free,
+        "short_bytes": None if free is None or crash.bytes is None else max(0, crash.bytes - free),
         "live": _items(crash.live[:MOST_LIVE]),
         "live_count": len(crash.live),
         "live_bytes": sum(item.bytes for item in crash.live),
+        "live_categories": _categories(by_category(crash.live)),
     }
 
 

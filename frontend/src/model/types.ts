@@ -317,10 +317,14 @@ export interface Crash {
   /** The most that was in use in the step until it failed. */
   in_use_bytes: Bytes | null;
   limit_bytes: Bytes | null;
-  /** The largest of what was alive; `live_count` and `live_bytes` are of all. */
+  /** What the limit leaves beside that, and by how much what was asked for exceeds it. */
+  free_bytes: Bytes | null;
+  short_bytes: Bytes | null;
+  /** The largest of what was alive; `live_count`, `live_bytes` and `live_categories` are of all. */
   live: Item[];
   live_count: number;
   live_bytes: Bytes;
+  live_categories: BytesPerCategory;
   /** Whether it is what the estimate says, and not what was seen. */
   live_is_predicted: boolean;
   predicted_peak_bytes: Bytes | null;

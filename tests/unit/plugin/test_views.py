@@ -98,10 +98,19 @@ def test_a_crash_is_told_with_the_largest_of_what_was_alive():
     answer = views.overview(RunRecords("run", crash=crash), None)["crash"]
     assert answer.pop("live") == [item.to_dict() for item in items[:20]]
     assert (answer.pop("live_count"), answer.pop("live_bytes")) == (100, 5050)
+    assert answer.pop("live_categories") == {"temporaries": 5050}
+    assert (answer.pop("free_bytes"), answer.pop("short_bytes")) == (None, None)
     assert answer.pop("headline") == "XLA ran out in step 3 when asked for 7 B."
     rest = crash.to_dict()
     del rest["live"]
     assert answer == rest
+
+
+@pytest.mark.parametrize(("asked", "free", "short"), [(40, 30, 10), (30, 30, 0), (7, 30, 0), (None, 30, None)])
+def test_a_crash_says_how_much_room_there_was(asked, free, short):
+    crash = Explanation("XLA", "ran out", bytes=asked, in_use_bytes=70, limit_bytes=100)
+    answer = views.overview(RunRecords("run", crash=crash), None)["crash"]
+    assert (answer["free_bytes"], answer["short_bytes"]) == (free, short)
 
 
 def test_overview_has_the_fields_of_the_contract(full):
