@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from keras.src.trainers.trainer import model_supports_jit
 
+from tensorboard_plugin_memest.estimation.compiled_with import AUTO
 from tensorboard_plugin_memest.estimation.device import GPU
 from tensorboard_plugin_memest.memory.errors import UsageError
 
@@ -43,7 +44,15 @@ def check_mode(jit_compile: Any, run_eagerly: Any) -> None:
         raise UsageError("run_eagerly=True and jit_compile=True exclude each other; pass one of them.")
 
 
-def mode_of(model: keras.Model, jit_compile: Any, run_eagerly: bool, device: str, *, was_compiled: bool) -> Mode:
+def mode_of(
+    model: keras.Model,
+    jit_compile: Any,
+    run_eagerly: bool,
+    device: str,
+    *,
+    was_compiled: bool,
+    compiled_with: Any = None,
+) -> Mode:
     """How the steps of `model` run on a device of the kind `device`.
 
     An argument wins over what the model was compiled with, and that over Keras' default: XLA on a GPU if all layers
@@ -55,6 +64,8 @@ def mode_of(model: keras.Model, jit_compile: Any, run_eagerly: bool, device: str
         run_eagerly: as for `estimate`.
         device: kind of the device.
         was_compiled: whether the caller compiled it.
+        compiled_with: the `jit_compile` that the caller compiled it with, which Keras may have resolved since; None if
+            that is not known.
     """
     if run_eagerly:
         return Mode(EAGER)
@@ -67,9 +78,11 @@ def mode_of(model: keras.Model, jit_compile: Any, run_eagerly: bool, device: str
     if was_compiled and jit_compile is None:
         if model.run_eagerly:
             return Mode(EAGER, ("The model is compiled with run_eagerly=True.",))
+        if compiled_with == AUTO:
+            return _resolved(model, device)
         if model.jit_compile:
             return Mode(XLA, ("The model is compiled with XLA (jit_compile=True), which was estimated.",))
-        if device != GPU or _sees_gpu():
+        if device != GPU or _sees_gpu() or compiled_with is not None:
             return Mode(GRAPH)
         mode = _resolved(model, device)
         if mode.name != XLA:
@@ -79,7 +92,8 @@ def mode_of(model: keras.Model, jit_compile: Any, run_eagerly: bool, device: str
             (
                 "The model is compiled with jit_compile=False here, which is also what Keras makes of its default "
                 "('auto') on a machine without a GPU; on a GPU the default is XLA, which was estimated. Pass "
-                "jit_compile=False if the model is compiled so there too.",
+                "jit_compile=False if the model is compiled so there too, or a function that builds and compiles the "
+                "model: then it can be told apart.",
             ),
         )
     return _resolved(model, device)

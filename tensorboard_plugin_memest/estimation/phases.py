@@ -101,7 +101,6 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             played.phase(name),
             peak_without_scratch_bytes=without_scratch,
             peak_range=(min(peaks), max(peaks)),
-            owners=played.owners,
         )
     return phases, outlines[0].resident_bytes
 

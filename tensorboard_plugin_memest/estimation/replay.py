@@ -61,6 +61,7 @@ class Played:
             live_at_peak=self.live_at_peak,
             timeline=self.timeline,
             pool_bytes=self.pool_bytes,
+            owners=self.owners,
             allocations=self.allocations,
         )
 

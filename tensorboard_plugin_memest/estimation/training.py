@@ -18,6 +18,7 @@ from tensorboard_plugin_memest.estimation.accumulated import Accumulated, accumu
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
 from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.called import TracedStep, traced_step
+from tensorboard_plugin_memest.estimation.compiled_with import seen_compiling
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
@@ -227,13 +228,14 @@ def _build_eagerly(build: Callable[[], keras.Model], given: Given) -> Training |
 def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: Creations) -> Training | keras.Model:
     """The training of the model that `build` makes; the model itself if it existed before."""
     with creations.recorded():
-        model = checked_model(build(), "What the function returns")
+        with seen_compiling() as seen:
+            model = checked_model(build(), "What the function returns")
         require_one_device(model)
         created = {id(creation.handle) for creation in creations.all}
         if model.weights and not any(id(weight.handle) in created for weight in model.weights):
             return model
         with untouched_objects([model]):
-            return _training(model, creations, given, [])
+            return _training(model, creations, given, [], seen.get(id(model)))
 
 
 def _used_by(build: Callable[[], Any]) -> list[Any]:
@@ -266,7 +268,11 @@ def _used_by(build: Callable[[], Any]) -> list[Any]:
 
 
 def _training(
-    model: keras.Model, creations: Creations, given: Given, copied: list[tuple[Any, EagerRun]] | None
+    model: keras.Model,
+    creations: Creations,
+    given: Given,
+    copied: list[tuple[Any, EagerRun]] | None,
+    compiled_with: Any = None,
 ) -> Training:
     """Traces the training of `model`, which is changed by it.
 
@@ -275,11 +281,19 @@ def _training(
         creations: how its variables were created, as far as that was seen.
         given: what the caller passed.
         copied: variables that exist already, and how they would be created; None if that is not known.
+        compiled_with: the `jit_compile` that its caller compiled it with; None if that is not known.
     """
     was_compiled = model.compiled
     trains = _trains(model, given)
     notes = compile_as_given(model, given) if trains else []
-    mode = mode_of(model, given.jit_compile, given.run_eagerly, given.device, was_compiled=was_compiled)
+    mode = mode_of(
+        model,
+        given.jit_compile,
+        given.run_eagerly,
+        given.device,
+        was_compiled=was_compiled,
+        compiled_with=compiled_with,
+    )
     compiled = len(creations.all)
     wanted = given.batch_size if trains else given.predict_batch_size
     batch_size, batch_notes = batch_size_of(model, wanted, given.inputs)

@@ -228,6 +228,7 @@ def _opened(
     if chunk is None or highest > chunk:
         return played
     idle = chunk - highest
+    tags = {id(value): attribution.tag(value) for value, _ in allocation.trace}
     ticks, lives, ops, names = [0], [timeline.live_bytes[0]], [0], list(timeline.ops)
     # Where the events of the timeline have gone, and what lies in the block from where to where.
     moved = [0]
@@ -242,7 +243,7 @@ def _opened(
             used = lives[-1]
             for value, is_begin in allocation.trace:
                 used += value.bytes if is_begin else -value.bytes
-                name = attribution.tag(value).name
+                tag = tags[id(value)]
                 part = attribution.part_of(value)
                 # What the update needs of its own comes early: learning rates and counts of steps.
                 if is_begin and part != UPDATE:
@@ -250,12 +251,12 @@ def _opened(
                 if not is_begin and part == BACKWARD:
                     begins[UPDATE] = len(ticks)
                 if is_begin:
-                    opened[id(value)] = attribution.tag(value).item(value.bytes, value.bytes), len(ticks)
+                    opened[id(value)] = tag.item(value.bytes, value.bytes), len(ticks)
                 else:
                     inside.append((*opened.pop(id(value)), len(ticks)))
                 ticks.append(ticks[-1] + 1)
                 lives.append(used)
-                ops.append(numbers.setdefault(name, len(numbers)))
+                ops.append(numbers.setdefault(tag.name, len(numbers)))
             inside += [(*left, len(ticks)) for left in opened.values()]
         moved.append(len(ticks))
         ticks.append(ticks[-1] + 1)
@@ -273,9 +274,11 @@ def _opened(
     allocations = Allocations.of(inside)
     return replace(
         played,
-        peak_op=attribution.tag(allocation.trace[moment][0]).name,
+        peak_op=tags[id(allocation.trace[moment][0])].name,
         live_at_peak=allocations.items_at(lives.index(max(lives))),
         timeline=Timeline("op", ticks, lives, ops, list(numbers), _spans(begins, len(ticks))),
+        # Of the values of a fusion only the first is asked for.
+        owners={**{tag.name: tag.whose for tag in reversed(tags.values())}, **played.owners},
         allocations=allocations,
     )
 

@@ -254,6 +254,25 @@ def test_the_mode_is_the_one_asked_for_or_compiled_for_or_keras_choice_and_says_
     assert ("XLA" in notes(made)) == (mode == "xla")
 
 
+@pytest.mark.parametrize(
+    ("compiled", "device", "mode"),
+    [
+        ({}, "GPU", "xla"),
+        ({"jit_compile": "auto"}, "GPU", "xla"),
+        ({"jit_compile": False}, "GPU", "graph"),
+        ({"jit_compile": True}, "GPU", "xla"),
+        ({}, "CPU", "graph"),
+        ({"run_eagerly": True}, "GPU", "eager"),
+    ],
+)
+def test_what_a_function_compiles_its_model_with_is_seen_before_keras_resolves_it(compiled, device, mode):
+    before = keras.Model.compile
+    made = estimate(lambda: mlp(**compiled), batch_size=8, compile_timeout=0, device=device)
+    assert made.subject.mode == mode
+    assert "which is also what Keras makes of its default" not in notes(made)
+    assert keras.Model.compile is before
+
+
 def test_layers_that_xla_cannot_take_leave_the_model_in_graph_mode():
     model = mlp()
     model.get_layer("a").supports_jit = False

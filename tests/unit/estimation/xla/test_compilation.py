@@ -35,6 +35,10 @@ def test_an_estimate_with_xla_is_the_compilers_and_is_compiled_once(monkeypatch,
     assert not [note for note in made.assumptions if "APPROXIMATION" in note]
     for phase in made.phases.values():
         assert sum(item.bytes for item in phase.live_at_peak) == phase.peak_bytes == phase.timeline.peak_bytes
+    # Every moment of the curve is somebody's: fusions are their layers'.
+    step = made.phases["step"]
+    assert set(step.timeline.ops) - {"(start)", "(end of the step)"} <= set(step.owners)
+    assert {whose.layer.partition("/")[0] for whose in step.owners.values()} >= {"lstm", "out", "(optimizer)"}
     held = {(item.layer.partition("/")[0], item.category) for item in made.phases["step"].live_at_peak}
     assert {("lstm", Category.WEIGHTS), ("lstm", Category.OPTIMIZER_SLOTS), ("lstm", Category.ACTIVATIONS)} <= held
     (path,) = tmp_path.iterdir()
