@@ -81,10 +81,12 @@ class Fed:
 
     def __init__(self) -> None:
         self._bytes = 0
+        self._kept: list[Any] = []
 
     def dataset(self, batch: Any) -> tf.data.Dataset:
         """Copies of `batch` without an end; the one that they are made from stays."""
         made = dataset_of(batch)
+        self._kept.append(made)
         self._bytes += sum(tensor.shape.num_elements() * tensor.dtype.size for tensor in keras.tree.flatten(batch))
         return made
 

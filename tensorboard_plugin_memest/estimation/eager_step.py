@@ -16,7 +16,9 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
+from tensorboard_plugin_memest.estimation.called import traced_step
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
+from tensorboard_plugin_memest.estimation.graph import StepGraph, traced_graph
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.subject import Batch
@@ -34,6 +36,7 @@ class EagerStep:
         phase: `"step"`, `"evaluate"` or `"predict"`.
         batch: (name, shape, dtype) of each tensor that it is fed.
         run: what it makes and gives up.
+        graph: its ops.
         names: for each tensor that it makes, the name of the op.
         owners: who made which op.
         assumptions: what could not be seen.
@@ -43,6 +46,7 @@ class EagerStep:
     phase: str
     batch: Sequence[tuple[str, tuple[int, ...], str]]
     run: EagerRun
+    graph: StepGraph
     names: Sequence[str]
     owners: Owners
     assumptions: list[str]
@@ -91,6 +95,7 @@ def eager_step(
         phase=phase,
         batch=[(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in keras.tree.flatten(fed)],
         run=graph.run_so_far,
+        graph=traced_graph(traced_step(graph)),
         names=graph.names,
         owners=graph.owners(LayerPaths(model)),
         assumptions=notes,

@@ -127,6 +127,12 @@ def optimized_graph(
     return step
 
 
+def traced_graph(traced: TracedStep) -> StepGraph:
+    """A step's graph as it was traced; of its variables only what is read of them."""
+    nodes = traced.definition.node
+    return _read(traced.definition, list(nodes), {}, (), _traced_shapes(nodes))
+
+
 def _optimized(called: CalledStep, device: str) -> graph_pb2.GraphDef:
     meta = meta_graph_pb2.MetaGraphDef(graph_def=called.definition)
     for node in meta.graph_def.node:

@@ -52,3 +52,29 @@ def test_a_model_that_is_compiled_for_it_is_estimated_eagerly_and_left_as_it_was
     assert "The model is compiled with run_eagerly=True." in made.assumptions
     assert vars(model) == before
     assert not model.optimizer.built
+
+
+def test_slots_come_to_be_after_the_forward_pass_which_gave_its_memory_up():
+    def wide() -> keras.Model:
+        parts = [L.Dense(512, activation="relu", use_bias=False, name="a"), L.Dense(1, use_bias=False, name="b")]
+        model = keras.Sequential([keras.Input((512,)), *parts])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    first = estimate(wide, batch_size=4096, run_eagerly=True).phases["first_step"]
+    kernel, outputs = 512 * 512 * 4, 4096 * 512 * 4
+    # Weights, what the layer made and its gradient; not yet the two slots of a kernel, 2 MiB.
+    assert first.requested_peak_bytes < kernel + 3 * outputs + 4096 * 512 * 4 + kernel
+
+
+def test_kernels_have_workspace_in_eager_mode_too():
+    def half() -> keras.Model:
+        model = keras.Sequential([keras.Input((600,)), L.Dense(400, dtype="float16", name="a")])
+        model.compile("sgd", "mse", jit_compile=False)
+        return model
+
+    made = estimate(half, batch_size=64, run_eagerly=True, predict_batch_size=64).phases["predict"]
+    used = sum(item.requested_bytes for item in made.live_at_peak if item.category is Category.WORKSPACE)
+    # TensorFlow multiplies halves as float32, all three matrices of them.
+    assert used >= 600 * 400 * 4
+    assert made.peak_bytes - made.peak_without_scratch_bytes >= 600 * 400 * 4
