@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
-from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.small import SHARED
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.memory.allocations import Allocations
@@ -36,6 +36,7 @@ class Played:
         live_at_peak: everything alive then, largest first.
         timeline: bytes in use after each event that changed them.
         owners: whose the first tensor is that each op allocates.
+        heirs: whose that tensor is at the peak, for each op whose memory another op has taken over by then.
         allocations: every buffer of the timeline.
         pool_bytes: bytes of the pool that it and everything before it needed, gaps between chunks included.
     """
@@ -47,6 +48,7 @@ class Played:
     timeline: Timeline
     pool_bytes: int
     owners: Mapping[str, Whose]
+    heirs: Mapping[str, Whose]
     allocations: Allocations
 
     def phase(self, name: str) -> Phase:
@@ -62,6 +64,7 @@ class Played:
             timeline=self.timeline,
             pool_bytes=self.pool_bytes,
             owners=self.owners,
+            heirs=self.heirs,
             allocations=self.allocations,
         )
 
@@ -110,13 +113,19 @@ class Memory:
         op_numbers = {"(start)": 0}
         peak, peak_op, requested_peak = self.in_use, "(start)", self._requested
         owners: dict[str, Whose] = {}
+        heirs, taken_over, made_by = dict[str, Whose](), dict[str, Whose](), dict[Buffer, str]()
         for number, event in enumerate(events):
             self._apply(event)
             if event.kind == ALLOCATE and event.tag is not None and event.op not in owners:
                 owners[event.op] = event.tag.whose
+                made_by[event.buffer] = event.op
+            elif event.kind == RELABEL and event.tag is not None and event.buffer in made_by:
+                taken_over[made_by[event.buffer]] = event.tag.whose
             requested_peak = max(requested_peak, self._requested)
             if self.in_use > peak:
                 peak, peak_op = self.in_use, event.op
+                heirs.update(taken_over)
+                taken_over.clear()
             if self.in_use != live[-1]:
                 ticks.append(number + 1)
                 live.append(self.in_use)
@@ -134,6 +143,7 @@ class Memory:
             timeline=Timeline("op", ticks, live, ops, list(op_numbers), [Span(*span) for span in spans]),
             pool_bytes=self._allocator.pool_bytes,
             owners=owners,
+            heirs=heirs,
             allocations=allocations,
         )
 

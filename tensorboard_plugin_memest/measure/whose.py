@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo
+from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.op_names import GRADIENT_SCOPE, plain_name, short_name, without_counter
 from tensorboard_plugin_memest.memory.whose import Whose
@@ -53,19 +53,19 @@ class Owners:
             self._by_plain_name.setdefault(plain_name(item.name), []).append(item)
             self._shapes_of.setdefault(item.layer, set()).add(item.shape)
         self._shape_of = {item.variable: item.shape for item in self._items if item.role == "weight"}
-        self._noted: list[tuple[Mapping[str, Whose], dict[str, Whose]]] = []
-        if estimate is not None and phase != "build":
-            for one in sorted(estimate.phases.values(), key=lambda one: one.name != phase):
-                if one.name != "build" and one.owners:
-                    self._noted.append((one.owners, {plain_name(op): whose for op, whose in one.owners.items()}))
+        steps = _steps(estimate, phase)
+        self._makers = _Noted(one.owners for one in steps)
+        self._heirs = _Noted(one.heirs for one in steps)
         self._weights = _weights_by_shape(self._items)
 
-    def find(self, op: str | None, shape: tuple[int, ...] | None) -> Whose:
+    def find(self, op: str | None, shape: tuple[int, ...] | None, *, lives: bool = False) -> Whose:
         """Whose a tensor is.
 
         Args:
             op: the name of the op that asked for it, or its type where it ran eagerly; None when unknown.
             shape: dimensions of the tensor; None when unknown.
+            lives: whether it is alive for longer than its op. By the peak others may have taken it over, as a profile,
+                which knows who allocated, does not tell.
         """
         if op is None:
             return Whose()
@@ -73,7 +73,7 @@ class Owners:
         known = self._same_op(name, shape)
         if known is not None:
             return Whose(known.layer, known.category, known.role, known.variable)
-        owner = self._owner(name, shape)
+        owner = (self._noted(self._heirs, name, shape) if lives else None) or self._noted(self._makers, name, shape)
         if owner is not None:
             return owner
         weight = self._weights.get(shape) if shape else None
@@ -101,13 +101,32 @@ class Owners:
         same = self._by_name.get(name) or ("/" in name and self._by_plain_name.get(plain_name(name))) or ()
         return next((item for item in same if shape is None or item.shape == shape), None)
 
-    def _owner(self, name: str, shape: tuple[int, ...] | None) -> Whose | None:
-        """The owner noted for an op; None if it has none, or one whose variable has another shape."""
-        for owners, plain in self._noted:
-            found = owners.get(name) or ("/" in name and plain.get(plain_name(name))) or None
-            if found is not None and (shape is None or self._shape_of.get(found.variable, shape) == shape):
-                return found
-        return None
+    def _noted(self, noted: _Noted, name: str, shape: tuple[int, ...] | None) -> Whose | None:
+        """The owner noted for an op; None if it has none, or only some whose variables have other shapes."""
+        return next(
+            (one for one in noted.of(name) if shape is None or self._shape_of.get(one.variable, shape) == shape), None
+        )
+
+
+class _Noted:
+    """What the phases of an estimate note of ops, those that matter most first."""
+
+    def __init__(self, phases: Iterable[Mapping[str, Whose]]) -> None:
+        self._phases = [(one, {plain_name(op): whose for op, whose in one.items()}) for one in phases if one]
+
+    def of(self, name: str) -> Iterator[Whose]:
+        """What is noted of an op, its root scope's number aside."""
+        for exact, plain in self._phases:
+            found = exact.get(name) or (plain.get(plain_name(name)) if "/" in name else None)
+            if found is not None:
+                yield found
+
+
+def _steps(estimate: Estimate | None, phase: str | None) -> list[Phase]:
+    """The phases that run a step's ops, that of the name `phase` first; none if it is building."""
+    if estimate is None or phase == "build":
+        return []
+    return sorted((one for one in estimate.phases.values() if one.name != "build"), key=lambda one: one.name != phase)
 
 
 def is_update(op: str) -> bool:

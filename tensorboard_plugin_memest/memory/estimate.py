@@ -47,6 +47,7 @@ class Phase:
             included: the regions of a pool that grows, or as much of a preallocated one as tensors reached into. None
             when that was not estimated.
         owners: whose the tensors are that each op allocates, by the op's name; empty where that was not kept.
+        heirs: whose they are at the peak, for ops whose memory others have taken over by then.
         host_peak_bytes: what the phase takes of the host's memory besides, where that is known: saving weights does.
         allocations: the buffers of the timeline, so that it can be told what is alive at any moment of it; None where
             that was not kept, as before memest did.
@@ -62,6 +63,7 @@ class Phase:
     timeline: Timeline
     pool_bytes: int | None = None
     owners: Mapping[str, Whose] = field(default_factory=dict)
+    heirs: Mapping[str, Whose] = field(default_factory=dict)
     host_peak_bytes: int = 0
     allocations: Allocations | None = None
 
@@ -92,6 +94,7 @@ class Phase:
             "pool_bytes": self.pool_bytes,
             "host_peak_bytes": self.host_peak_bytes,
             "owners": owners_to_list(self.owners),
+            "heirs": owners_to_list(self.heirs),
             "allocations": None if self.allocations is None else self.allocations.to_dict(),
         }
 
@@ -110,6 +113,7 @@ class Phase:
             pool_bytes=data.get("pool_bytes"),
             host_peak_bytes=data.get("host_peak_bytes", 0),
             owners=owners_from_list(data.get("owners", ())),
+            heirs=owners_from_list(data.get("heirs", ())),
             allocations=Allocations.from_dict(data["allocations"]) if data.get("allocations") else None,
         )
 

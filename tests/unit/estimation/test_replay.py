@@ -116,3 +116,17 @@ def test_whose_the_tensors_of_each_op_are_is_kept():
         "one": Whose("a", Category.TEMPORARIES, "update temporary", "a/kernel"),
         "two": Whose("dense", Category.TEMPORARIES, "made", None),
     }
+
+
+def test_whose_a_taken_over_tensor_is_at_the_peak_is_kept():
+    taken = Tag("relu", "relu", Category.ACTIVATIONS, "Relu output", None, (1,), "float32")
+    later = Tag("later", "later", Category.TEMPORARIES, "made", None, (1,), "float32")
+    events = [
+        made(A, "norm"),
+        Event(RELABEL, A, "relu", taken),
+        made(B, "b"),
+        freed(B, "b"),
+        # After the peak it no longer matters.
+        Event(RELABEL, A, "later", later),
+    ]
+    assert Memory(BfcAllocator()).play(events).heirs == {"norm": taken.whose}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensorboard_plugin_memest.measure.whose import OPTIMIZER, find_whose, is_update
+from tensorboard_plugin_memest.measure.whose import OPTIMIZER, Owners, find_whose, is_update
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo
 from tensorboard_plugin_memest.memory.whose import Whose
@@ -43,6 +43,20 @@ def test_what_the_estimate_has_noted_for_an_op_counts_if_the_shape_allows_it():
     estimate = replace(estimate, phases={**estimate.phases, "step": step})
     assert find("adam_2/AssignAddVariableOp_1", (3, 3, 1, 16), estimate=estimate) == noted
     assert find("adam_2/AssignAddVariableOp_1", KERNEL, estimate=estimate).variable == VARIABLE
+    assert Estimate.from_json(estimate.to_json()) == estimate
+
+
+def test_a_tensor_that_lives_is_who_took_it_over_and_one_that_could_not_be_made_is_who_asked_for_it():
+    heir = Whose("relu", Category.ACTIVATIONS, "Relu output")
+    step = replace(
+        sample_estimate().phases["step"],
+        owners={"net/norm/Fused": Whose("norm", Category.ACTIVATIONS, "Fused output")},
+        heirs={"net/norm/Fused": heir},
+    )
+    estimate = replace(sample_estimate(), phases={"step": step})
+    owners = Owners(estimate, "step")
+    assert owners.find("net_2/norm/Fused", (4,), lives=True) == heir
+    assert owners.find("net_2/norm/Fused", (4,)).layer == "norm"
     assert Estimate.from_json(estimate.to_json()) == estimate
 
 
