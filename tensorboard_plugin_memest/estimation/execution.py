@@ -34,6 +34,10 @@ from tensorboard_plugin_memest.memory.category import Category
 
 _UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
+# Ops on rows of a variable, after which it shares its memory with nobody: `EnsureSparseVariableAccess` in
+# `training_op_helpers.h`.
+_SPARSE = ("ResourceScatter", "ResourceGather")
+
 
 # How many iterations of a loop may be under way where it does not say.
 _AT_ONCE = 10
@@ -52,6 +56,12 @@ class VariableStore:
     buffers: dict[Variable, Buffer] = field(default_factory=dict)
     copied_on_read: set[Variable] = field(default_factory=set)
     values: dict[Variable, Value] = field(default_factory=dict)
+
+    @property
+    def sharing(self) -> tuple[frozenset[Variable], frozenset[Variable]]:
+        """Between steps: which variables share memory with others or with constants, and which never do."""
+        shared = frozenset(variable for variable, buffer in self.buffers.items() if buffer.references > 1)
+        return shared, frozenset(self.copied_on_read)
 
 
 @dataclass(frozen=True)
@@ -655,28 +665,32 @@ class Execution:
         if variable is None:
             return
         held = self._store.buffers[variable]
-        if node.op == "AssignVariableOp":
+        copies = variable in self._store.copied_on_read
+        if node.op == "AssignVariableOp" and not copies:
             value = inputs[1]
-            if value is not None and value.references == 1 and not value.is_resident:
-                # The value's memory becomes the variable's; the old value goes as soon as nobody reads it.
-                if held.references > 1:
-                    self._rename_old(index, variable, held)
-                value.references += 1
+            if value is None or value is held:
+                return
+            # The value's memory is the variable's from now on, whoever holds it too: a constant, another variable, a
+            # reader. The old value goes as soon as nobody reads it.
+            if held.references > 1:
+                self._rename_old(index, variable, held)
+            value.references += 1
+            if value.is_resident:
+                self._store.buffers[variable] = value
+            else:
                 self._hold(index, variable, value)
-                self._release(held, index)
-            elif held.references != 1:
-                self._replace(index, variable, held)
-        elif node.op in _UPDATES:
-            if held.references != 1:
-                # Somebody still reads the old value, so it is copied before it is changed.
-                self._replace(index, variable, held)
-        elif node.op.startswith("ResourceScatter"):
+            self._release(held, index)
+        elif node.op == "AssignVariableOp" or (node.op in _UPDATES and (copies or held.references != 1)):
+            # Somebody else may hold the old value, so it is copied before it is changed.
+            self._replace(index, variable, held)
+        elif node.op.startswith(_SPARSE):
             self._store.copied_on_read.add(variable)
-            if held.references != 1:
+            if not copies and held.references != 1:
                 self._replace(index, variable, held)
 
     def _replace(self, index: int, variable: Variable, held: Buffer) -> None:
-        self._rename_old(index, variable, held)
+        if held.references > 1:
+            self._rename_old(index, variable, held)
         copy = Buffer(variable.bytes, references=1)
         self._emit(ALLOCATE, copy, index, variable_tag(variable))
         self._hold(index, variable, copy)
@@ -684,6 +698,8 @@ class Execution:
 
     def _rename_old(self, index: int, variable: Variable, held: Buffer) -> None:
         """What a variable's old value is from now on, which others hold or read on."""
+        if any(held is constant for constant in self._program.constants.values()):
+            return
         buffers = self._store.buffers.items()
         other = next((other for other, buffer in buffers if buffer is held and other is not variable), None)
         if other is not None:

@@ -211,8 +211,7 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
     traces = trace_events(run.kept_by_trace * (2 if run.slots else 1))
     yield _Stretch("", _on_the_host(device, traces))
     first = [*slots, *_on_the_host(device, list(_folding_events(program))), *program.constant_events()]
-    together = len(set(store.buffers.values())) < len(store.buffers)
-    before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
+    before, sharing = dict(store.buffers), store.sharing
     kinds = program.kinds_of_steps(store.values)
     events = step()
     yield _Stretch("first_step", first + events, len(first), beside=play.beside)
@@ -220,9 +219,8 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
         store.values = dict(kinds[number % len(kinds)])
         yield _Stretch("step", step(), 0, alike=False)
     for _ in range(STEADY_STEPS) if len(kinds) == 1 else ():
-        if together or store.copied_on_read != copied_on_read:
-            together = False
-            before, copied_on_read = dict(store.buffers), set(store.copied_on_read)
+        if store.sharing != sharing:
+            before, sharing = dict(store.buffers), store.sharing
             events = step()
             yield _Stretch("step", events, 0)
         else:

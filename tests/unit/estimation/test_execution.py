@@ -199,18 +199,18 @@ def test_an_assigned_value_of_its_own_becomes_the_variables_memory():
     assert (held.buffers[W].references, held.buffers[W].is_resident) == (1, True)
 
 
-def test_an_assigned_value_that_somebody_else_reads_is_copied_into_the_variable():
+def test_an_assigned_value_that_somebody_else_reads_is_the_variables_memory_all_the_same():
     held = store(W)
-    before = held.buffers[W]
     late = node("late", "MatMul", ["delta", "^assign"], 1)
     made = graph(*update(op="AssignVariableOp"), late, variables={"handle": W})
-    assert happens(made, held) == ["+400 delta", "+4 late", "-4 late", "-400 late"]
-    assert held.buffers[W] is before
+    assert happens(made, held) == ["+400 delta", "400 assign", "-400 assign", "+4 late", "-4 late"]
+    assert (held.buffers[W].references, held.buffers[W].is_resident) == (1, True)
 
 
-def test_assigning_one_variables_value_to_another_does_not_make_them_one():
+def test_variables_that_one_value_was_assigned_to_share_it_until_one_is_changed():
+    # As measured: a variable of 4 MB to which another's value, or a constant, is assigned has no memory of its own.
     other = variable("other", 100)
-    made = graph(
+    assigning = graph(
         node("handle", "VarHandleOp"),
         node("source", "VarHandleOp"),
         node("read", "ReadVariableOp", ["source"], 100),
@@ -218,8 +218,58 @@ def test_assigning_one_variables_value_to_another_does_not_make_them_one():
         variables={"handle": W, "source": other},
     )
     held = store(W, other)
+    assert happens(assigning, held) == ["-400 assign"]
+    assert held.buffers[W] is held.buffers[other]
+    assert held.sharing == (frozenset([W, other]), frozenset())
+    assert happens(graph(*update(), variables={"handle": W}), held) == [
+        "+400 delta",
+        "400 assign",
+        "+400 assign",
+        "400 assign",
+        "-400 assign",
+    ]
+    assert held.sharing == (frozenset(), frozenset())
+
+
+def test_a_variable_that_is_set_to_a_constant_has_its_memory():
+    made = program(
+        graph(
+            node("handle", "VarHandleOp"),
+            node("zeros", "Const", [], 100),
+            node("assign", "AssignVariableOp", ["handle", "zeros"]),
+            variables={"handle": W},
+        )
+    )
+    made.constant_events()
+    held = store(W)
+    assert happens(made, held) == ["-400 assign"]
     assert happens(made, held) == []
-    assert held.buffers[W] is not held.buffers[other]
+    words = happens(graph(*update(), variables={"handle": W}), held)
+    assert words.count("+400 assign") == 1, "the constant is not changed"
+
+
+@pytest.mark.parametrize("op", ["AssignSubVariableOp", "AssignAddVariableOp", "AssignVariableOp"])
+@pytest.mark.parametrize("rows", ["ResourceScatterAdd", "ResourceGather"])
+def test_a_variable_whose_rows_were_looked_up_or_changed_is_copied_by_every_update(op, rows):
+    # As measured: the peak is 4.2 MB higher for a variable of 4 MB, with any of these.
+    held = store(W)
+    made = graph(
+        node("handle", "VarHandleOp"),
+        node("row", "MatMul", [], 10),
+        node("rows", rows, ["handle", "row"], 10),
+        variables={"handle": W},
+    )
+    happens(made, held)
+    words = happens(
+        graph(
+            node("handle", "VarHandleOp"),
+            node("delta", "MatMul", [], 100),
+            node("assign", op, ["handle", "delta"]),
+            variables={"handle": W},
+        ),
+        held,
+    )
+    assert words == ["+400 delta", "+400 assign", "400 assign", "-400 assign", "-400 assign"]
 
 
 def test_a_scatter_makes_later_reads_copies():
