@@ -14,9 +14,10 @@ from tensorboard_plugin_memest.advise.callbacks import callback_changes
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
 from tensorboard_plugin_memest.advise.optimizers import OPTIMIZERS
 from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
-from tensorboard_plugin_memest.advise.remake import compiled_again, copied_optimizer
+from tensorboard_plugin_memest.advise.remake import compiled_again
 from tensorboard_plugin_memest.advise.vocabulary import vocabulary
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA
+from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
 

@@ -13,11 +13,12 @@ from tensorboard_plugin_memest.advise.blueprint import Blueprint, blueprint_of
 from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.levers import proposals
 from tensorboard_plugin_memest.advise.proposal import Proposal
-from tensorboard_plugin_memest.advise.remake import copied_optimizer, remade
+from tensorboard_plugin_memest.advise.remake import remade
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA
 from tensorboard_plugin_memest.estimation.model import Origin
+from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 from tensorboard_plugin_memest.estimation.subject import input_specs
 from tensorboard_plugin_memest.memory.estimate import Estimate
 

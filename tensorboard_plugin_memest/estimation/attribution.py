@@ -9,6 +9,7 @@ from functools import cached_property
 
 from tensorboard_plugin_memest.estimation.frames import frames_of, topological
 from tensorboard_plugin_memest.estimation.graph import PASSING, Node, Output, StepGraph
+from tensorboard_plugin_memest.estimation.replicas import ALL_REDUCE
 from tensorboard_plugin_memest.estimation.rules import source_of
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
@@ -73,6 +74,7 @@ class Attribution:
             for added in node.control_inputs
             if graph.nodes[added].op == "AssignAdd"
         }
+        self._split_of = self._find_splits()
         self._order = list(topological(graph))
         self.parts = self._find_parts()
         graphs = {index: graph.called(index) for index in range(len(graph.nodes))}
@@ -198,6 +200,8 @@ class Attribution:
                 found[index] = [{weights.get(own.weight, own)}] * max(1, len(node.outputs))
             elif index in self._sum_of:
                 found[index] = [found[self._sum_of[index]][0]]
+            elif node.op == ALL_REDUCE or index in self._split_of:
+                continue
             elif self.parts[index] != FORWARD or index in arguments:
                 for output, reader, position in self._readers[index]:
                     found[index][output] |= self._wanted_by(reader, position, node.outputs[output], found)
@@ -209,11 +213,25 @@ class Attribution:
         node = self.graph.nodes[reader]
         if node.op == "IdentityN":
             return found[reader][position]
+        if reader in self._split_of:
+            # What goes into the sum over all replicas comes out of it in the same place.
+            return found[self._split_of[reader]][position]
         if reader in self.called:
             return self.called[reader]._wanted_argument(position)
         if self.parts[reader] == UPDATE or self._hands_on(reader, made):
             return set().union(*found[reader])
         return set()
+
+    def _find_splits(self) -> dict[int, int]:
+        """For each concatenation of gradients that are summed over replicas, the op that splits the sum up again."""
+        found = {}
+        for index, node in enumerate(self.graph.nodes):
+            if node.op == ALL_REDUCE:
+                joined = node.inputs[0][0]
+                for _, reader, _ in self._readers[index]:
+                    if self.graph.nodes[reader].op in ("SplitV", "Split"):
+                        found[joined] = reader
+        return found
 
     def _wanted_argument(self, argument: int) -> set[Variable]:
         outputs = self._weights[self.graph.arguments[argument]]
@@ -260,6 +278,12 @@ class Attribution:
             category, role = Category.CONSTANTS, "tensor kept by the layer"
         elif node.op in _OPTIONAL_FEEDS or (node.op in _FEEDS and not self._inside):
             category, role, layer = Category.INPUTS, "batch", INPUT
+        elif node.op == ALL_REDUCE or index in self._split_of:
+            category, role, layer = Category.GRADIENTS, "all-reduce buffer", OPTIMIZER
+        elif index in self._split_of.values():
+            category, role = Category.GRADIENTS, "summed gradient"
+            if weight:
+                layer, variable = weight.layer, weight.weight
         elif self.parts[index] == UPDATE:
             category, role = Category.TEMPORARIES, "update temporary"
             if weight:

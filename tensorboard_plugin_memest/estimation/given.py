@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from tensorboard_plugin_memest.estimation.device import CPU
+from tensorboard_plugin_memest.estimation.replicas import Replicas
 from tensorboard_plugin_memest.memory.errors import UsageError
 
 
@@ -20,6 +21,7 @@ class Given:
         validation_batch_size: examples a step of evaluation; None where that is not asked for.
         predict_batch_size: examples a step of prediction; None where that is not asked for.
         predict_examples: examples of a whole prediction; None for one batch.
+        replicas: how the training is spread over devices; None for one device.
         one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
     """
 
@@ -35,6 +37,7 @@ class Given:
     validation_batch_size: int | None = None
     predict_batch_size: int | None = None
     predict_examples: int | None = None
+    replicas: Replicas | None = None
 
     @property
     def objects(self) -> list[Any]:

@@ -23,6 +23,13 @@ from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, check_mode
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
+from tensorboard_plugin_memest.estimation.replicas import (
+    MadeUnderStrategyError,
+    Replicas,
+    on_one_device,
+    outside_strategies,
+    replicas_of,
+)
 from tensorboard_plugin_memest.estimation.saving import NO_SAVING, Saving, checked_saving, checkpoint_phase, host_costs
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
@@ -62,7 +69,9 @@ def estimate(
     Args:
         model_or_build: a built or compiled `keras.Model`, or a function without arguments that returns one. Given a
             function, nothing of the model is ever allocated. A model is left as it was.
-        batch_size: examples a step; None for the model's own fixed batch size, else 32, the default of `fit`.
+        batch_size: examples a step; None for the model's own fixed batch size, else 32, the default of `fit`. Of a
+            model that is made under a `tf.distribute` strategy they are shared out between the replicas, as in `fit`,
+            and the estimate is of one replica.
         optimizer: as for `model.compile`; wins over what the model was compiled with.
         loss: as for `model.compile`; wins over what the model was compiled with.
         jit_compile: True for XLA, False for graph mode, `"auto"` for what Keras chooses on the device. None takes what
@@ -143,6 +152,8 @@ class Origin:
         self.device = device
         self.compile_timeout = compile_timeout
         self.saving = saving
+        if isinstance(model_or_build, keras.Model):
+            self._take_one_replica_of(model_or_build)
         self._first: Training | None = None
         self._trained: dict[int, Training] = {}  # by the batch size that was asked for
         self._steps: dict[int, TracedStep] = {}
@@ -158,10 +169,10 @@ class Origin:
         Returns:
             What waits for it and gives the estimate.
         """
-        training = self._train(self.given.batch_size)
+        training = self._train(self._share(self.given.batch_size))
         if training.mode.name == XLA:
             begin_compiling(training, self.compile_timeout)
-        return lambda: self._assemble(training)
+        return lambda: self._assemble(training, self.given.batch_size)
 
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The estimate for another batch size: the same as a new one for that size.
@@ -173,7 +184,9 @@ class Origin:
         """
         first = self._first
         assert first is not None
-        wanted = positive_batch_size(batch_size)
+        asked = positive_batch_size(batch_size)
+        wanted = self._share(asked)
+        assert wanted is not None
         if first.fixed_batch_sizes and wanted not in first.fixed_batch_sizes:
             raise UsageError(
                 f"at_batch_size({wanted}): the batch size of the model {first.model_name!r} is fixed at "
@@ -183,11 +196,11 @@ class Origin:
             found = derived_step(self._steps, wanted)
             base = self._trained.get(found[0]) if found else None
             if found is None or base is None:
-                made = self._assemble(self._train(wanted))
+                made = self._assemble(self._train(wanted), asked)
             else:
-                made = self._assemble(base.resized(wanted, found[1]))
+                made = self._assemble(base.resized(wanted, found[1]), asked)
             self._made[wanted] = made
-        return self._made[wanted]
+        return _for_batch(self._made[wanted], asked, self.given.replicas)
 
     def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
         """What to change so that the training fits into `limit_bytes`; every change is estimated."""
@@ -230,12 +243,47 @@ class Origin:
         saving = self.saving if callbacks is None else replace(self.saving, callbacks=callbacks)
         return Origin(model_or_build, given, self.device, self.compile_timeout, saving)
 
+    def _share(self, batch_size: int | None) -> int | None:
+        """What of a batch one replica gets."""
+        return (
+            batch_size if batch_size is None or self.given.replicas is None else self.given.replicas.share(batch_size)
+        )
+
+    def _take_one_replica_of(self, model: keras.Model) -> None:
+        """From here on it is about one replica of `model`, if that was made under a strategy."""
+        replicas = replicas_of(getattr(model, "_distribute_strategy", None))
+        if replicas is None:
+            return
+        with outside_strategies():
+            self.model_or_build = on_one_device(model)
+        # Keras does not choose XLA under a strategy, on no device.
+        decided = self.given.jit_compile is True or (self.given.jit_compile is None and model.jit_compile)
+        shares = {
+            name: None if size is None else replicas.share(positive_batch_size(size))
+            for name in ("validation_batch_size", "predict_batch_size")
+            for size in (getattr(self.given, name),)
+        }
+        self.given = replace(self.given, replicas=replicas, jit_compile=bool(decided), **shares)
+
     def _train(self, batch_size: int | None) -> Training:
+        try:
+            return self._trained_for(batch_size)
+        except MadeUnderStrategyError as found:
+            self._take_one_replica_of(found.model)
+            return self._trained_for(self._share(batch_size))
+
+    def _trained_for(self, batch_size: int | None) -> Training:
         given = replace(self.given, batch_size=batch_size, one_size=self.given.one_size or self._first is not None)
         if self._first is not None and not self._first.trains:
             given = replace(given, predict_batch_size=batch_size)
         # Whatever graph or function the caller is building, nothing goes into it.
-        with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
+        with (
+            tf_context.eager_mode(),
+            outside_strategies(),
+            untouched_globals(),
+            untouched_functions(),
+            without_full_collections(),
+        ):
             if isinstance(self.model_or_build, keras.Model):
                 training = training_of_model(self.model_or_build, given)
             else:
@@ -247,9 +295,33 @@ class Origin:
             self._steps.setdefault(size, step)
         return training
 
-    def _assemble(self, training: Training) -> Estimate:
+    def _assemble(self, training: Training, asked: int | None) -> Estimate:
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
-            return replace(assemble(training, self.device, self.compile_timeout, self.saving), origin=self)
+            made = replace(assemble(training, self.device, self.compile_timeout, self.saving), origin=self)
+        return _for_batch(made, asked, self.given.replicas)
+
+
+def _for_batch(estimate: Estimate, asked: int | None, replicas: Replicas | None) -> Estimate:
+    """`estimate`, of one replica, as that of a batch of which all replicas get a share.
+
+    Args:
+        asked: the size of the whole batch; None for what makes the replica's share.
+    """
+    if replicas is None:
+        return estimate
+    before = estimate.subject
+    share = before.batch_size if before.strategy is None else replicas.share(before.batch_size)
+    size = share * replicas.count if asked is None else asked
+    own = [
+        note
+        for note in estimate.assumptions
+        if before.strategy is None or note not in replicas.notes(before.batch_size, before.device)
+    ]
+    return replace(
+        estimate,
+        subject=replace(before, batch_size=size, strategy=replicas.strategy, replicas=replicas.count),
+        assumptions=(*replicas.notes(size, before.device), *own),
+    )
 
 
 def assemble(

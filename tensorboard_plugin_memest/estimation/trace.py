@@ -22,6 +22,7 @@ from tensorflow.python.ops import resource_variable_ops
 from tensorboard_plugin_memest.estimation.layers import LayerPaths, outermost_layers
 from tensorboard_plugin_memest.estimation.reachable import reachable
 from tensorboard_plugin_memest.estimation.repeated import RepeatingGraph
+from tensorboard_plugin_memest.estimation.replicas import gradients_summed
 from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.variables import LOSS, METRICS, OPTIMIZER, STEP, Variable, Variables
 
@@ -247,6 +248,7 @@ def trace_step(
     *,
     for_xla: bool = False,
     method: str = "train_step",
+    replicas: int = 1,
 ) -> Trace:
     """Traces `model.train_step` for one batch, as `fit` would run it, from an iterator; prediction gets its batch.
 
@@ -259,6 +261,7 @@ def trace_step(
         taken: name scopes that something has opened before, so that the next one of that name gets a number.
         for_xla: whether it is to be compiled; loops keep what they store in another form then.
         method: `"train_step"`, or `"test_step"` or `"predict_step"` instead.
+        replicas: over how many it sums its gradients.
 
     Raises:
         UntraceableError: the step cannot be traced.
@@ -271,7 +274,7 @@ def trace_step(
             # `predict` takes a batch from its iterator itself, and holds it while the step runs.
             return trace_function(method, _step(model, method, for_xla=for_xla), [data], lambda: [model], taken)
         step = _step_on_iterator(model, method, for_xla=for_xla)
-        return trace_function(method, step, [tf.data.IteratorSpec(data)], lambda: [model], taken)
+        return trace_function(method, step, [tf.data.IteratorSpec(data)], lambda: [model], taken, replicas)
     except Exception as error:
         what = _WORDS[method]
         raise UntraceableError(
@@ -317,6 +320,7 @@ def trace_function(
     signature: Iterable[Any],
     find: Callable[[], list[Any]],
     taken: Iterable[str] = (),
+    replicas: int = 1,
 ) -> Trace:
     """Traces `function` and finds out whose its ops and variables are.
 
@@ -326,6 +330,7 @@ def trace_function(
         signature: specs of its arguments.
         find: the layers, optimizers, metrics and variables that it uses; asked again once they are built.
         taken: name scopes that something has opened before, so that the next one of that name gets a number.
+        replicas: over how many its optimizers sum their gradients.
 
     Raises:
         Exception: whatever the function raises.
@@ -344,7 +349,12 @@ def trace_function(
             for tensor in tf.nest.flatten(arguments, expand_composites=True)
             if tensor.dtype not in (tf.resource, tf.variant)
         )
-        with graph.functions_observed(), graph.metrics_observed(), graph.updates_repeated(optimizers):
+        with (
+            graph.functions_observed(),
+            graph.metrics_observed(),
+            graph.updates_repeated(optimizers),
+            gradients_summed(optimizers, replicas),
+        ):
             return function(*arguments)
 
     tf_func_graph.func_graph_from_py_func(name, observed, (), {}, signature=tuple(signature), func_graph=graph)

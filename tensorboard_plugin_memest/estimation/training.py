@@ -26,9 +26,10 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.eager_step import EagerStep, eager_step
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
-from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, Mode, mode_of
+from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
+from tensorboard_plugin_memest.estimation.replicas import require_one_replica
 from tensorboard_plugin_memest.estimation.subject import (
     Batch,
     NoModelError,
@@ -38,7 +39,6 @@ from tensorboard_plugin_memest.estimation.subject import (
     given_target_specs,
     input_specs,
     require_built,
-    require_one_device,
     target_specs,
 )
 from tensorboard_plugin_memest.estimation.trace import Owners, Trace, UntraceableError, few, trace_step
@@ -177,7 +177,7 @@ def training_of_model(model: keras.Model, given: Given) -> Training:
         ValueError: the model is not built, has no optimizer, or does not say what its inputs are.
         UntraceableError: its training step cannot be traced.
     """
-    require_one_device(model)
+    require_one_replica(model)
     if given.inputs is None:
         require_built(model)
     creations = Creations()
@@ -230,7 +230,7 @@ def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: 
     with creations.recorded():
         with seen_compiling() as seen:
             model = checked_model(build(), "What the function returns")
-        require_one_device(model)
+        require_one_replica(model)
         created = {id(creation.handle) for creation in creations.all}
         if model.weights and not any(id(weight.handle) in created for weight in model.weights):
             return model
@@ -308,7 +308,7 @@ def _training(
         if not optimizer.built and not (model.built and optimizer is getattr(model, "optimizer", None))
     ]
     method = "train_step" if trains else "predict_step"
-    trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
+    trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method, replicas=_summing(given, mode))
     births, others = births_of(creations, trace)
     if others:
         notes.append(
@@ -362,6 +362,11 @@ def _training(
         trains=trains,
         creations=creations,
     )
+
+
+def _summing(given: Given, mode: Mode) -> int:
+    """Over how many replicas a step sums its gradients, as far as its graph shows that."""
+    return given.replicas.count if given.replicas is not None and mode.name == GRAPH else 1
 
 
 def _trains(model: keras.Model, given: Given) -> bool:
@@ -433,7 +438,7 @@ def _steps(
         try:
             x = input_specs(model, size, given.inputs)
             y, _ = targets_of(model, x, size, given)
-            other = trace_step(model, Batch(x, y), building, for_xla=mode.name == XLA)
+            other = trace_step(model, Batch(x, y), building, for_xla=mode.name == XLA, replicas=_summing(given, mode))
         except Exception:
             # A model that works for one batch size only is none of those that can be replayed.
             break

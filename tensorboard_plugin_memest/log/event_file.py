@@ -16,6 +16,8 @@ import time
 import tensorflow as tf
 from tensorboard.compat.proto import event_pb2, summary_pb2
 
+from tensorboard_plugin_memest.log.process import part_of_process
+
 _numbers = itertools.count()
 _lock = threading.RLock()
 _open: dict[str, EventFile] = {}
@@ -52,10 +54,11 @@ class EventFile:
                     self._writer = None
 
     def _create(self) -> tf.io.TFRecordWriter:
-        tf.io.gfile.makedirs(self._directory)
+        directory = os.path.join(self._directory, part_of_process(self._directory))
+        tf.io.gfile.makedirs(directory)
         # Readers take the files of a directory in the order of their names, so the number has leading zeros.
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers):06d}"
-        writer = tf.io.TFRecordWriter(os.path.join(self._directory, name))
+        writer = tf.io.TFRecordWriter(os.path.join(directory, name))
         first = event_pb2.Event(
             wall_time=time.time(),
             file_version="brain.Event:2",

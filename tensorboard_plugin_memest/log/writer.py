@@ -24,7 +24,8 @@ from tensorboard_plugin_memest.memory.what_if import WhatIf
 class RunWriter:
     """Writes what memest knows about one run, one record per thing; a later record replaces an earlier one.
 
-    Records go to the subdirectory `memest` of the run's directory. Every record is on disk when its method returns.
+    Records go to the subdirectory `memest` of the run's directory; of several processes that write there at once, each
+    but one uses a directory of its own in that (see `process.py`). Every record is on disk when its method returns.
     Nothing is created before the first. Safe to use from several threads and beside other writers of the same run;
     close it, or use it as a context manager.
 

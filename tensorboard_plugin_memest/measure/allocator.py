@@ -53,6 +53,7 @@ class DeviceAllocator:
     device: str
     source: str
     limit_bytes: int | None
+    shared_by: int = 1
 
     def read(self) -> Reading:
         info = tf.config.experimental.get_memory_info(self.device)
@@ -77,7 +78,7 @@ def find_allocators() -> Found:
     part under oneDNN's, which does not count tensors under 256 KiB. Where a GPU is present the CPU's are left out
     unless they are exact: training happens on the GPU, and no one should be told to change the CPU's allocator.
     """
-    devices = tf.config.list_logical_devices()
+    devices = _own_devices()
     allocators: list[AllocatorStatistics] = []
     notes: list[str] = []
     accelerators = [device for device in devices if device.device_type != "CPU"]
@@ -91,22 +92,39 @@ def find_allocators() -> Found:
                 f"{name}: TensorFlow keeps no memory statistics of this device, so nothing was measured on it."
             )
     # Several logical CPUs share one allocator; one of them stands for all.
-    cpu = next((_short(device.name) for device in devices if device.device_type == "CPU"), None)
-    if cpu is not None:
-        _find_on_cpu(cpu, bool(accelerators), allocators, notes)
+    cpus = [_short(device.name) for device in devices if device.device_type == "CPU"]
+    if cpus:
+        _find_on_cpu(cpus, bool(accelerators), allocators, notes)
     return Found(tuple(allocators), tuple(notes))
 
 
-def _find_on_cpu(cpu: str, beside_accelerator: bool, allocators: list[AllocatorStatistics], notes: list[str]) -> None:
+def _own_devices() -> list[Any]:
+    """The devices of this process: one that works with others sees theirs, too."""
+    from tensorflow.python.eager import context
+
+    devices = tf.config.list_logical_devices()
+    here = context.context()
+    # TensorFlow has no public name for either.
+    server = getattr(here, "_collective_ops_server_def", None) or getattr(here, "_server_def", None)
+    if server is None:
+        return list(devices)
+    own = f"/job:{server.job_name}/replica:0/task:{server.task_index}/"
+    return [device for device in devices if device.name.startswith(own)]
+
+
+def _find_on_cpu(
+    cpus: Sequence[str], beside_accelerator: bool, allocators: list[AllocatorStatistics], notes: list[str]
+) -> None:
+    cpu = cpus[0]
     asked_for_bfc = bfc_is_asked_for()
     counted = _has_statistics(cpu)
     if counted and asked_for_bfc:
-        allocators.append(DeviceAllocator(cpu, "TensorFlow's BFC allocator", bfc_limit()))
+        allocators.append(DeviceAllocator(cpu, "TensorFlow's BFC allocator", bfc_limit(), len(cpus)))
     elif beside_accelerator:
         return
     elif counted:
         # Its own limit is the host's memory, not one that anybody set.
-        allocators.append(DeviceAllocator(cpu, "oneDNN's allocator, tensors of 256 KiB and more", None))
+        allocators.append(DeviceAllocator(cpu, "oneDNN's allocator, tensors of 256 KiB and more", None, len(cpus)))
         notes.append(f"{cpu}: oneDNN's allocator does not count tensors under 256 KiB. {WHAT_TO_DO}")
     elif asked_for_bfc:
         notes.append(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 from collections.abc import Callable
 
+from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY
+from tensorboard_plugin_memest.log.process import part_of_process
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.batch_profiler import BatchProfiler
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
@@ -54,10 +57,13 @@ class MeasuredFit:
         if note is not None:
             self._recording.note(note)
         self._estimate: Estimate | None = None
-        self._profiler = BatchProfiler(logdir, profile_batches)
+        # Of several processes each profiles into a directory of its own, and leaves alone what the others find there.
+        own = guard.run(MEASURING, part_of_process, os.path.join(logdir, SUBDIRECTORY))
+        self._profiled = os.path.join(logdir, SUBDIRECTORY, own) if own else logdir
+        self._profiler = BatchProfiler(self._profiled, profile_batches)
         self._guard = guard
         # Those of earlier runs, and those that were read.
-        self._known_profiles = set(find_profiles(logdir))
+        self._known_profiles = set(find_profiles(self._profiled))
         self._unreadable: dict[str, str] = {}
         self._has_own_profile = False
         self._is_over = True
@@ -180,9 +186,10 @@ class MeasuredFit:
         self._guard.run(WRITING, self._recording.close)
 
     def _log_new_profiles(self) -> None:
-        new = self._guard.run(READING, find_profiles, self.logdir) or []
+        new = self._guard.run(READING, find_profiles, self._profiled) or []
+        of_others = os.path.join(self._profiled, SUBDIRECTORY, "")
         for path in new:
-            if path not in self._known_profiles:
+            if path not in self._known_profiles and not path.startswith(of_others):
                 self._guard.run(READING, self._log_profile, path)
 
     def _log_profile(self, path: str) -> None:

@@ -219,7 +219,14 @@ class Recording:
 
     def _peaks_of(self, kind: _Kind) -> list[MeasuredPeaks]:
         return [
-            MeasuredPeaks(allocator.device, allocator.source, before, allocator.limit_bytes, recorder.windows)
+            MeasuredPeaks(
+                allocator.device,
+                allocator.source,
+                before,
+                allocator.limit_bytes,
+                recorder.windows,
+                getattr(allocator, "shared_by", 1),
+            )
             for allocator, before, recorder in zip(self._allocators, self.before_bytes, kind.recorders, strict=True)
         ]
 

@@ -15,7 +15,7 @@ class Comparison:
     """What was predicted and what was measured. All numbers are bytes.
 
     Attributes:
-        predicted_peak_bytes: the estimate's peak; None without an estimate.
+        predicted_peak_bytes: the estimate's peak, as often as replicas share the allocator; None without an estimate.
         measured_peak_bytes: the highest peak that the allocator counted in any step, everything included; None where
             nothing was measured.
         phases: `"first_step"` and `"step"`, as far as they were measured, to the highest peak of the step itself;
@@ -61,17 +61,23 @@ def compare(estimate: Estimate | Headline | None, peaks: MeasuredPeaks) -> Compa
 
     On a GPU the pipeline's tensors are in the host's memory, and peaks are compared as they are.
 
+    An estimate of several replicas is of one of them. Those that share an allocator, as logical CPUs do, are held
+    against it together.
+
     Args:
         estimate: what was predicted, for the kind of device that was measured; None to tell only what was measured.
         peaks: what was measured.
     """
     headline = Headline.of(estimate) if isinstance(estimate, Estimate) else estimate
     on_cpu = peaks.device.partition(":")[0] == "CPU"
+    times = min(headline.subject.replicas, peaks.shared_by) if headline else 1
     phases = {
-        name: max(_step_peak(headline, window) if on_cpu and headline else window.peak_bytes for window in windows)
+        name: max(
+            _step_peak(headline, window, times) if on_cpu and headline else window.peak_bytes for window in windows
+        )
         for name, windows in peaks.phases.items()
     }
-    return Comparison(headline.peak_bytes if headline else None, peaks.peak_bytes, phases)
+    return Comparison(times * headline.peak_bytes if headline else None, peaks.peak_bytes, phases)
 
 
 def compare_devices(estimate: Estimate | Headline | None, devices: Iterable[MeasuredPeaks]) -> Comparison:
@@ -82,11 +88,11 @@ def compare_devices(estimate: Estimate | Headline | None, devices: Iterable[Meas
     return max(found, key=lambda comparison: comparison.step_peak_bytes or 0, default=nothing)
 
 
-def _step_peak(headline: Headline, window: Window) -> int:
+def _step_peak(headline: Headline, window: Window, times: int) -> int:
     """How high the highest step of `window` peaked by itself.
 
     Of a window of many steps this can be too high, as the step that rose most need not have begun with least; it is
     never too low and never above the measured peak.
     """
     between = headline.after_first_step_bytes if window.first_step == 0 else headline.before_step_bytes
-    return min(window.peak_bytes, between + window.rise_bytes)
+    return min(window.peak_bytes, times * between + window.rise_bytes)

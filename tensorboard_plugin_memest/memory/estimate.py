@@ -202,6 +202,8 @@ class Subject:
         device: `"CPU"` or `"GPU"`.
         pool: how the device's allocator gets memory, `"growth"` or `"preallocated"`.
         versions: package name to version.
+        strategy: class name of the `tf.distribute` strategy; None without one.
+        replicas: how many replicas share a batch; everything but the batch size is of one of them.
     """
 
     model_name: str
@@ -214,6 +216,8 @@ class Subject:
     device: str
     pool: str
     versions: Mapping[str, str]
+    strategy: str | None = None
+    replicas: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.__dict__, "versions": dict(self.versions)}

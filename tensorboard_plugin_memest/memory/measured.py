@@ -44,6 +44,8 @@ class MeasuredPeaks:
             None when it is not known.
         limit_bytes: what the allocator may use; None when unknown.
         windows: all steps, in order; together they cover every step of the run.
+        shared_by: how many devices of the process the allocator serves; logical CPUs share one.
+        process: which of several processes of the run measured it, `"worker 1"`; None for the first, or the only one.
     """
 
     device: str
@@ -51,6 +53,13 @@ class MeasuredPeaks:
     before_bytes: int | None
     limit_bytes: int | None
     windows: tuple[Window, ...]
+    shared_by: int = 1
+    process: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The device as people tell it from the others of the run: `"worker 1, GPU:0"`."""
+        return self.device if self.process is None else f"{self.process}, {self.device}"
 
     @property
     def peak_bytes(self) -> int | None:
@@ -79,6 +88,7 @@ class MeasuredPeaks:
                 [w.first_step, w.last_step, w.peak_bytes, w.current_bytes, w.start_bytes, w.rise_bytes]
                 for w in self.windows
             ],
+            "shared_by": self.shared_by,
         }
 
     @classmethod
@@ -89,6 +99,7 @@ class MeasuredPeaks:
             before_bytes=data["before_bytes"],
             limit_bytes=data["limit_bytes"],
             windows=tuple(Window(*row) for row in data["windows"]),
+            shared_by=data.get("shared_by", 1),
         )
 
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tensorboard import errors
 from tensorboard.context import RequestContext
@@ -27,6 +27,9 @@ from tensorboard_plugin_memest.plugin.cache import Cache
 # (an estimate) as large.
 _CACHE_BYTES = 16 * 2**20
 
+# Records of which a run has one, whichever of its processes wrote it.
+_OF_THE_RUN = frozenset(str(kind) for kind in (Kind.ESTIMATE, Kind.HEADLINE, Kind.HOST, Kind.ADVICE, Kind.WHAT_IF))
+
 # All but the headline, which the estimate has in it.
 ALL_KINDS: frozenset[Kind] = frozenset(Kind) - {Kind.HEADLINE}
 
@@ -41,6 +44,7 @@ class Listed:
         step: rises with every record of a tag.
         wall_time: when it was written, in seconds since 1970.
         content: what the tag's metadata says.
+        process: which of several processes of the run wrote it, `"worker 1"`; None for the first, or the only one.
     """
 
     run: str
@@ -48,6 +52,7 @@ class Listed:
     step: int
     wall_time: float
     content: bytes
+    process: str | None = None
 
 
 @dataclass
@@ -101,17 +106,19 @@ class Reader:
 
     def listing(self, ctx: RequestContext, experiment: str) -> Listing:
         """Every run that holds records, in natural order, with its records; none is read."""
-        found: dict[str, dict[str, Listed]] = {}
+        found: dict[str, dict[tuple[str, str], Listed]] = {}
         series = self._provider.list_tensors(ctx, experiment_id=experiment, plugin_name=PLUGIN_NAME) or {}
         for run, tags in series.items():
-            records = found.setdefault(parent_run(run), {})
+            parent, process = run_and_process(run)
+            records = found.setdefault(parent, {})
             for tag, info in tags.items():
-                listed = Listed(run, tag, info.max_step, info.max_wall_time, info.plugin_content)
-                # Two directories make one run only where someone moved records about; the latest wins there too.
-                if tag not in records or records[tag].step < listed.step:
-                    records[tag] = listed
+                listed = Listed(run, tag, info.max_step, info.max_wall_time, info.plugin_content, process)
+                # What is of the run as a whole, its latest writer tells.
+                key = (tag, "" if process is None or tag in _OF_THE_RUN else process)
+                if key not in records or records[key].step < listed.step:
+                    records[key] = listed
         return {
-            name: sorted(found[name].values(), key=lambda listed: natural(listed.tag))
+            name: sorted(found[name].values(), key=lambda listed: (natural(listed.tag), natural(listed.process or "")))
             for name in sorted(found, key=natural)
         }
 
@@ -177,7 +184,7 @@ class Reader:
             if kind is Kind.CRASH and _went_on_after(one, listed):
                 continue
             if kind in kinds:
-                _add(run, self._decoded(ctx, experiment, one, kind))
+                _add(run, self._decoded(ctx, experiment, one, kind), one.process)
         run.profiles.sort(key=lambda profile: (profile.started_at, natural(profile_id(profile))))
         return run
 
@@ -244,12 +251,18 @@ def _kind(listed: Listed) -> Kind | None:
         return None
 
 
-def parent_run(run: str) -> str:
-    """The run that memest's records in `run` are about: the directory around their own; `.` is the log directory."""
+def run_and_process(run: str) -> tuple[str, str | None]:
+    """The run that memest's records in `run` are about, and which of its processes wrote them.
+
+    The run is the directory around their own; `.` is the log directory. The process is None for the first, or the only.
+    """
     head, separator, tail = _rsplit(run)
-    if tail != SUBDIRECTORY:
-        return run
-    return head if separator else "."
+    if tail == SUBDIRECTORY:
+        return (head if separator else "."), None
+    above, separator, between = _rsplit(head)
+    if between == SUBDIRECTORY and re.fullmatch(r"(?:worker|process)_\d+", tail):
+        return (above if separator else "."), tail.replace("_", " ")
+    return run, None
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
@@ -271,26 +284,30 @@ def _problem(listed: Listed, error: Exception) -> str:
 
 def _went_on_after(crash: Listed, listed: Collection[Listed]) -> bool:
     """Whether steps were recorded after a crash: somebody caught it and trained on, or the run was made again."""
-    return any(one.tag.startswith(f"{Kind.PEAKS}/") and one.wall_time > crash.wall_time for one in listed)
+    return any(
+        one.tag.startswith(f"{Kind.PEAKS}/") and one.process == crash.process and one.wall_time > crash.wall_time
+        for one in listed
+    )
 
 
-def _add(run: RunRecords, record: Record | str) -> None:
+def _add(run: RunRecords, record: Record | str, process: str | None) -> None:
     if isinstance(record, Estimate):
         run.estimate = record
     elif isinstance(record, Headline):
         run.headline = record
     elif isinstance(record, MeasuredPeaks):
-        run.peaks.append(record)
+        run.peaks.append(replace(record, process=process))
     elif isinstance(record, MeasuredBeside):
-        run.beside.append(record)
+        run.beside.append(replace(record, peaks=replace(record.peaks, process=process)))
     elif isinstance(record, DeviceTotals):
-        run.totals.append(record)
+        run.totals.append(record if process is None else replace(record, device=f"{process}, {record.device}"))
     elif isinstance(record, MeasuredProfile):
         run.profiles.append(record)
     elif isinstance(record, Explanation):
         run.crash = record
     elif isinstance(record, Notes):
-        run.notes = record.sentences
+        said = record.sentences if process is None else tuple(f"{process}: {one}" for one in record.sentences)
+        run.notes = (*run.notes, *(one for one in said if one not in run.notes))
     elif isinstance(record, HostEstimate):
         run.host = record
     elif isinstance(record, Advice):

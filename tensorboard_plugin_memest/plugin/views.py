@@ -168,27 +168,31 @@ def _other_phases(run: RunRecords) -> dict[str, int]:
 
 def _leaks(run: RunRecords) -> list[str]:
     """A sentence for each device, and for the host, whose memory in use keeps growing."""
-    on_devices = [(peaks.device, find_leak(peaks.windows)) for peaks in run.peaks]
+    on_devices = [(peaks.label, find_leak(peaks.windows)) for peaks in run.peaks]
     on_host = [
-        ("The process's resident set", find_leak(beside.peaks.windows, LEAST_ON_HOST))
+        (_resident_of(beside.peaks.process), find_leak(beside.peaks.windows, LEAST_ON_HOST))
         for beside in run.beside
         if beside.what == HOST
     ]
     return [leak.sentence(where) for where, leak in [*on_devices, *on_host] if leak is not None]
 
 
+def _resident_of(process: str | None) -> str:
+    return "The process's resident set" if process is None else f"The resident set of {process}"
+
+
 def _host(run: RunRecords) -> Plain | None:
-    """What the process held of the host's memory in the training steps."""
-    for beside in run.beside:
-        if beside.what == HOST and beside.peaks.windows:
-            windows = beside.peaks.windows
-            return {
-                "source": beside.peaks.source,
-                "peak_bytes": beside.peaks.peak_bytes,
-                "first_bytes": windows[0].start_bytes,
-                "last_bytes": windows[-1].current_bytes,
-            }
-    return None
+    """What the process held of the host's memory in the training steps; of several, the one that held most."""
+    found = [beside.peaks for beside in run.beside if beside.what == HOST and beside.peaks.windows]
+    if not found:
+        return None
+    peaks = max(found, key=lambda one: one.peak_bytes or 0)
+    return {
+        "source": peaks.source,
+        "peak_bytes": peaks.peak_bytes,
+        "first_bytes": peaks.windows[0].start_bytes,
+        "last_bytes": peaks.windows[-1].current_bytes,
+    }
 
 
 def comparison_of(run: RunRecords) -> Comparison:
@@ -378,7 +382,7 @@ def _dominant(entry: Dominant) -> Plain:
 
 def _device(peaks: MeasuredPeaks) -> Plain:
     return {
-        "device": peaks.device,
+        "device": peaks.label,
         "source": peaks.source,
         "before_bytes": peaks.before_bytes,
         "limit_bytes": peaks.limit_bytes,

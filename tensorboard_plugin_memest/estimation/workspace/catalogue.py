@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tensorboard_plugin_memest.estimation.device import GPU, Device
 from tensorboard_plugin_memest.estimation.graph import StepGraph
 from tensorboard_plugin_memest.estimation.workspace import (
+    collective,
     convolution,
     cudnn,
     einsum,
@@ -48,6 +49,7 @@ _CPU: Rules = {
     "BatchMatMulV2": matmul.product,
     **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), normalization.gradient),
     "MaxPoolGrad": pooling.gradient_of_maximum,
+    "CollectiveReduceV2": collective.ring,
 }
 
 

@@ -47,6 +47,18 @@ def test_what_is_in_use_between_steps_beyond_the_estimate_is_the_pipeline_s():
     assert found.difference == pytest.approx((1500 - 1520) / 1520)
 
 
+@pytest.mark.parametrize(("replicas", "shared_by", "times"), [(2, 2, 2), (4, 2, 2), (2, 1, 1), (1, 3, 1)])
+def test_replicas_that_share_an_allocator_are_held_against_it_together(replicas, shared_by, times):
+    made = estimate()
+    made = replace(made, subject=replace(made.subject, replicas=replicas))
+    start = times * HELD + 30
+    peaks = replace(measured((0, 1, 1), (start, start + 700, start)), shared_by=shared_by)
+    found = compare(made, peaks)
+    assert found.predicted_peak_bytes == times * PREDICTED
+    assert found.phases["step"] == times * HELD + 700
+    assert found.pipeline_bytes == 30
+
+
 def test_slots_that_the_first_step_makes_are_its_own_and_a_pipeline_it_fills_is_not():
     # It began with 400 and ends with 600 more of slots and 70 of cached elements.
     assert compare(estimate(), measured((400, 1520, 1070))).phases == {"first_step": 1450}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 
 import pytest
@@ -11,7 +12,7 @@ from tensorboard_plugin_memest.log.metadata import Kind
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT
-from tensorboard_plugin_memest.plugin.reader import Reader, natural, parent_run
+from tensorboard_plugin_memest.plugin.reader import Reader, natural, run_and_process
 from tests.events import content, string_tensor, write_raw
 from tests.samples import sample_estimate, sample_peaks, sample_profile
 
@@ -42,10 +43,42 @@ class Counted:
         (r"a\memest", "a"),
         ("a/memest-2", "a/memest-2"),
         ("line\nbreak/memest", "line\nbreak"),
+        ("worker_1", "worker_1"),
+        ("a/memest/worker_x", "a/memest/worker_x"),
     ],
 )
-def test_parent_run(run, parent):
-    assert parent_run(run) == parent
+def test_the_run_is_the_directory_around_the_records(run, parent):
+    assert run_and_process(run) == (parent, None)
+
+
+@pytest.mark.parametrize(
+    ("run", "found"),
+    [
+        ("a/memest/worker_1", ("a", "worker 1")),
+        ("memest/process_4711", (".", "process 4711")),
+        (r"a\b\memest\worker_12", (r"a\b", "worker 12")),
+    ],
+)
+def test_several_processes_of_a_run_write_below_its_records(run, found):
+    assert run_and_process(run) == found
+
+
+def test_several_processes_make_one_run(tmp_path, open_logdir, ctx, monkeypatch):
+    def write(index, *, estimate, peak, note):
+        cluster = {"worker": ["a:1", "b:1"]}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}))
+        with RunWriter(tmp_path / "run") as writer:
+            writer.write_estimate(estimate)
+            writer.write_peaks(sample_peaks("GPU:0", peak_bytes=peak))
+            writer.write_notes(["the same", note])
+
+    write(1, estimate=sample_estimate(), peak=7000, note="one")
+    write(0, estimate=sample_estimate(limit_bytes=10**9), peak=5000, note="none")
+    run = Reader(open_logdir(tmp_path)).run(ctx, "", "run")
+    assert [(peaks.label, peaks.peak_bytes) for peaks in run.peaks] == [("GPU:0", 5000), ("worker 1, GPU:0", 7000)]
+    assert run.estimate == sample_estimate(limit_bytes=10**9)
+    assert run.notes == ("the same", "none", "worker 1: the same", "worker 1: one")
+    assert run.problems == []
 
 
 def test_a_crash_is_told_until_steps_are_recorded_after_it(tmp_path, open_logdir, ctx):
