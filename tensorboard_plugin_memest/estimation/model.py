@@ -258,12 +258,13 @@ class Origin:
             self.model_or_build = on_one_device(model)
         # Keras does not choose XLA under a strategy, on no device.
         decided = self.given.jit_compile is True or (self.given.jit_compile is None and model.jit_compile)
-        shares = {
-            name: None if size is None else replicas.share(positive_batch_size(size))
-            for name in ("validation_batch_size", "predict_batch_size")
-            for size in (getattr(self.given, name),)
-        }
-        self.given = replace(self.given, replicas=replicas, jit_compile=bool(decided), **shares)
+        self.given = replace(
+            self.given,
+            replicas=replicas,
+            jit_compile=bool(decided),
+            validation_batch_size=_shared(self.given.validation_batch_size, replicas),
+            predict_batch_size=_shared(self.given.predict_batch_size, replicas),
+        )
 
     def _train(self, batch_size: int | None) -> Training:
         try:
@@ -299,6 +300,10 @@ class Origin:
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
             made = replace(assemble(training, self.device, self.compile_timeout, self.saving), origin=self)
         return _for_batch(made, asked, self.given.replicas)
+
+
+def _shared(batch_size: int | None, replicas: Replicas) -> int | None:
+    return None if batch_size is None else replicas.share(positive_batch_size(batch_size))
 
 
 def _for_batch(estimate: Estimate, asked: int | None, replicas: Replicas | None) -> Estimate:

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from tensorboard_plugin_memest.measure import oom_message
 from tensorboard_plugin_memest.measure.oom_advice import advice_for
-from tensorboard_plugin_memest.measure.oom_message import Failure, parse_message
+from tensorboard_plugin_memest.measure.oom_message import parse_message
 from tensorboard_plugin_memest.measure.whose import find_whose, is_update
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -94,15 +94,8 @@ def explain(
         whose = replace(whose, layer=None, category=Category.TEMPORARIES, role="buffers of the compiled step")
     predicted = _phase_of(estimate, phase)
     live = live or failure.live
-    explanation = Explanation(
-        source=failure.source,
-        message=failure.message,
-        op=failure.op,
-        shape=failure.shape,
-        dtype=failure.dtype,
-        bytes=failure.bytes,
-        device=failure.device,
-        allocator=failure.allocator,
+    explanation = replace(
+        failure,
         layer=whose.layer,
         category=whose.category,
         role=whose.role,
@@ -119,7 +112,7 @@ def explain(
     return replace(explanation, advice=advice_for(explanation, estimate))
 
 
-def _failure(error: BaseException | str) -> Failure | None:
+def _failure(error: BaseException | str) -> Explanation | None:
     if isinstance(error, str):
         return parse_message(error)
     for one in _chain(error):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.units import parse_bytes
 
@@ -17,24 +18,6 @@ CUDNN = "cuDNN or another CUDA library"
 COPY = "the copy to the device"
 DRIVER = "the CUDA driver"
 HOST = "the host"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What a message says; None for what it does not say. The fields are those of `memory.Explanation`."""
-
-    source: str
-    message: str
-    op: str | None = None
-    shape: tuple[int, ...] | None = None
-    dtype: str | None = None
-    bytes: int | None = None
-    device: str | None = None
-    allocator: str | None = None
-    phase: str | None = None
-    in_use_bytes: int | None = None
-    limit_bytes: int | None = None
-    live: tuple[Item, ...] = ()
 
 
 # TensorFlow's messages name C++ types.
@@ -96,8 +79,10 @@ _BUFFER_SHAPE = re.compile(r"(?:Shape|Subshape): (\w+)\[([\d,]*)\]")
 _BUFFER_LABEL = re.compile(r"XLA Label: (\S+)")
 
 
-def parse_message(text: str) -> Failure | None:
+def parse_message(text: str) -> Explanation | None:
     """What the text of an error, or of a log around it, says about the memory it lacked; None if it is about no memory.
+
+    What no text can say (whose the tensor was, what had been expected, what to change) is left open.
 
     Args:
         text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it.
@@ -109,50 +94,50 @@ def parse_message(text: str) -> Failure | None:
     return None
 
 
-def _tensor(match: re.Match[str], text: str) -> Failure:
+def _tensor(match: re.Match[str], text: str) -> Explanation:
     shape = _dimensions(match[1])
     dtype = _DTYPES.get(match[2], match[2])
-    return Failure(
+    return Explanation(
         TENSORFLOW, _line(match, text), shape=shape, dtype=dtype, bytes=_size(shape, dtype), allocator=match[4]
     )
 
 
-def _exhausted(match: re.Match[str], text: str) -> Failure:
+def _exhausted(match: re.Match[str], text: str) -> Explanation:
     size = int(match[4]) if match[4] else _bytes(match[2], match[3])
-    return Failure(TENSORFLOW, _line(match, text), bytes=size, allocator=match[1], op=match[5])
+    return Explanation(TENSORFLOW, _line(match, text), bytes=size, allocator=match[1], op=match[5])
 
 
-def _xla(match: re.Match[str], text: str) -> Failure:
+def _xla(match: re.Match[str], text: str) -> Explanation:
     exact = _REQUEST.search(text)
     size = int(exact[1]) if exact else _bytes(match[1], match[2])
-    return Failure(XLA, _line(match, text), bytes=size, live=_buffers(text))
+    return Explanation(XLA, _line(match, text), bytes=size, live=_buffers(text), live_is_predicted=False)
 
 
-def _request(match: re.Match[str], text: str) -> Failure:
+def _request(match: re.Match[str], text: str) -> Explanation:
     ordinal = _ORDINAL.search(text, match.end())
     source = DRIVER if _DRIVER.search(text) else TENSORFLOW
-    return Failure(source, _line(match, text), bytes=int(match[1]), device=f"GPU:{ordinal[1]}" if ordinal else None)
+    return Explanation(source, _line(match, text), bytes=int(match[1]), device=f"GPU:{ordinal[1]}" if ordinal else None)
 
 
-def _copy(match: re.Match[str], text: str) -> Failure:
+def _copy(match: re.Match[str], text: str) -> Explanation:
     line = _line(match, text)
     to = re.search(r" to \S*device:(\w+:\d+)", line)
-    return Failure(COPY, line, device=to[1] if to else None)
+    return Explanation(COPY, line, device=to[1] if to else None)
 
 
-def _numpy(match: re.Match[str], text: str) -> Failure:
+def _numpy(match: re.Match[str], text: str) -> Explanation:
     shape = _dimensions(f"[{match[3]}]")
-    return Failure(
+    return Explanation(
         HOST, _line(match, text), shape=shape, dtype=match[4],
         bytes=_size(shape, match[4]) or _bytes(match[1], match[2]), device="CPU:0",
     )  # fmt: skip
 
 
-def _only(source: str) -> Callable[[re.Match[str], str], Failure]:
-    return lambda match, text: Failure(source, _line(match, text))
+def _only(source: str) -> Callable[[re.Match[str], str], Explanation]:
+    return lambda match, text: Explanation(source, _line(match, text))
 
 
-_READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Failure]]] = [
+_READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Explanation]]] = [
     (_TENSOR, _tensor),
     (_CUDNN, _only(CUDNN)),
     (_XLA_ASKED, _xla),
@@ -167,7 +152,7 @@ _READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Failure]]] 
 ]
 
 
-def _completed(failure: Failure, text: str, position: int) -> Failure:
+def _completed(failure: Explanation, text: str, position: int) -> Explanation:
     """`failure` with what the text around it says: the op, the device, the allocator's statistics."""
     # With several errors in one text, the node that follows is this one's.
     node = _NODE.search(text, position) or _NODE.search(text)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.estimation.replicas import MadeUnderStrategyError
 from tensorboard_plugin_memest.estimation.trace import UntraceableError
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -358,10 +359,11 @@ def test_a_models_step_without_targets_gets_the_batch_as_fit_gives_it():
     assert isinstance(seen[-1][0], tuple)
 
 
-def test_strategies_are_refused_for_functions_too():
+def test_a_function_that_makes_a_model_under_a_strategy_says_so_and_what_it_made():
     def build():
         with tf.distribute.OneDeviceStrategy("CPU:0").scope():
             return mlp()
 
-    with pytest.raises(UsageError, match="OneDeviceStrategy"):
+    with pytest.raises(MadeUnderStrategyError, match="made under a strategy") as error:
         training_of_function(build, Given(4))
+    assert error.value.model.name == "mlp"

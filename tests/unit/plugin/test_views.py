@@ -139,6 +139,8 @@ def test_overview_has_the_fields_of_the_contract(full):
         "device": "CPU",
         "pool": "growth",
         "versions": {"memest": "0.1.0", "tensorflow": "2.21.0", "keras": "3.15.1"},
+        "strategy": None,
+        "replicas": 1,
     }
     assert answer["estimate"]["assumptions"] == list(full.estimate.assumptions)
 
