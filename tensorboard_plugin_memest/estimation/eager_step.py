@@ -7,6 +7,7 @@ it for a gradient.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, UntraceableError
+from tensorboard_plugin_memest.estimation.unrolled import unrolled
 
 # What these give is the variable's own memory, or none.
 _NO_MEMORY = {"ReadVariableOp", "VarHandleOp", "Placeholder"}
@@ -72,20 +74,18 @@ def eager_step(
     Raises:
         UntraceableError: the step cannot be run.
     """
-    graph = _EagerGraph(method, [model])
-    with graph.as_default(), record.stop_recording():
-        fed = keras.tree.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), batch.data)
     try:
-        with graph.as_default(), graph.metrics_observed():
-            kept = _call(getattr(model, method), fed, keep)
-    except Exception as error:
-        raise UntraceableError(
-            f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    graph.sweep()
+        graph, fed, kept, notes = _run(model, batch, method, keep, unrolled())
+    except Exception:
+        # Some loops depend on values that only a run has.
+        try:
+            graph, fed, kept, notes = _run(model, batch, method, keep, contextlib.nullcontext([]))
+        except Exception as error:
+            raise UntraceableError(
+                f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
+                f"{type(error).__name__}: {error}"
+            ) from error
     inside = sorted({op.type for op in graph.get_operations()} & (LOOPS | CONDITIONALS | CALLS))
-    notes = []
     if inside:
         notes.append(
             f"The step has parts that an eager step runs one op after another ({', '.join(inside)}); of these only the "
@@ -93,7 +93,7 @@ def eager_step(
         )
     return EagerStep(
         phase=phase,
-        batch=[(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in keras.tree.flatten(fed)],
+        batch=fed,
         run=graph.run_so_far,
         graph=traced_graph(traced_step(graph)),
         names=graph.names,
@@ -101,6 +101,24 @@ def eager_step(
         assumptions=notes,
         accumulated=kept,
     )
+
+
+def _run(
+    model: keras.Model,
+    batch: Batch,
+    method: str,
+    keep: Callable[[Sequence[Any]], Accumulated] | None,
+    followed: contextlib.AbstractContextManager[list[str]],
+) -> tuple[_EagerGraph, list[tuple[str, tuple[int, ...], str]], Accumulated | None, list[str]]:
+    """The graph of one step that was run, what it was fed, what of it is kept, and what had to be assumed."""
+    graph = _EagerGraph(method, [model])
+    with graph.as_default(), record.stop_recording():
+        fed = keras.tree.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), batch.data)
+    with followed as notes, graph.as_default(), graph.metrics_observed():
+        kept = _call(getattr(model, method), fed, keep)
+    graph.sweep()
+    names = [(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in keras.tree.flatten(fed)]
+    return graph, names, kept, list(dict.fromkeys(notes))
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -77,6 +77,7 @@ PROGRAM = """
         ("recurrent, AMSGrad", "xla"),
         ("mlp, Adam", "eager"),
         ("images, momentum", "eager"),
+        ("recurrent, AMSGrad", "eager"),
     ],
 )
 def test_a_trainings_peaks_are_as_estimated(name, mode):
@@ -86,7 +87,8 @@ def test_a_trainings_peaks_are_as_estimated(name, mode):
     for phase, peak in estimated.items():
         # Which chunks are free decides about some percent of such small models; in eager mode it changes between steps.
         lowest, highest = min(measured[phase]), max(measured[phase])
-        assert 0.97 * lowest <= peak <= 1.03 * highest, (phase, estimated, measured)
+        off = 0.03 if mode == "xla" else 0.05
+        assert (1 - off) * lowest <= peak <= (1 + off) * highest, (phase, estimated, measured)
     if mode == "xla":
         # XLA's memory is one block, which repeats to the byte.
         assert min(measured["step"]) == max(measured["step"])
