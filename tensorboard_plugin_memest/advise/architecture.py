@@ -30,7 +30,13 @@ _PASSES_ON = frozenset(
         "ReLU",
     }
 )
-_SMALLER = ("Dense", "LSTM", "GRU", "SimpleRNN")
+# What says how large a layer is. Where filters are added to something else their number cannot change, which shows when
+# that is tried.
+_SIZES = {
+    **dict.fromkeys(("Dense", "LSTM", "GRU", "SimpleRNN"), "units"),
+    **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D"), "filters"),
+    **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"), "filters"),
+}
 
 
 def architecture(blueprint: Blueprint) -> Iterator[Proposal]:
@@ -127,19 +133,20 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
 
 
 def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
-    units = part.config.get("units", 0)
-    # The last layer's units are what the model is asked for.
-    if part.class_name not in _SMALLER or not part.feeds or units < 2:
+    size = _SIZES.get(part.class_name)
+    # The last layer's size is what the model is asked for.
+    if size is None or not part.feeds or part.config.get(size, 0) < 2:
         return
-    several = sum(one.class_name == part.class_name and one.config.get("units") == units for one in blueprint.parts)
+    now = part.config[size]
+    several = sum(one.class_name == part.class_name and one.config.get(size) == now for one in blueprint.parts)
     for divisor in (2, 8):
-        if units // divisor < 1:
+        if now // divisor < 1:
             continue
-        smaller = units // divisor
+        smaller = now // divisor
 
         def shrink(model: keras.Model, smaller: int = smaller) -> keras.Model:
             def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
-                return type(layer).from_config({**layer.get_config(), "units": smaller})
+                return type(layer).from_config({**layer.get_config(), size: smaller})
 
             return with_layer_replaced(model, part.number, replacement)
 
@@ -147,7 +154,7 @@ def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
         yield Proposal(
             f"{name}_{part.name}" if several > 1 else name,
             "units",
-            f"A smaller {part.class_name}: {part.name} with {smaller} units instead of {units}",
+            f"A smaller {part.class_name}: {part.name} with {smaller} {size} instead of {now}",
             Change(edits=(shrink,)),
             "Another model: less capacity, which a layer of this size seldom needs.",
             f"layers.{part.class_name}({smaller}, ...)  # {part.name}",
