@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
+from tensorboard_plugin_memest.memory.advice_text import as_text
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
-from tensorboard_plugin_memest.memory.units import format_bytes, format_share
-
-WIDTH = 120
-# The code of so many changes is printed; the rest is on the Advice.
-MOST_CODE = 4
 
 
 @dataclass(frozen=True)
@@ -168,68 +159,7 @@ class Advice:
         return cls.from_dict(data)
 
     def __str__(self) -> str:
-        return _as_text(self)
+        return as_text(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
-
-
-def _as_text(advice: Advice) -> str:
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False)
-
-    needs = f"Needs {format_bytes(advice.needs_bytes)}; the limit is {format_bytes(advice.limit_bytes)}"
-    say(f"{needs}: it fits as it is." if advice.fits else f"{needs}. What to change:")
-    if advice.levers:
-        console.print(_table(advice))
-    else:
-        say("No change that was tried saves any memory worth telling.")
-    by_name = {lever.name: lever for lever in advice.levers}
-    chosen = advice.combination.names if advice.combination is not None else ()
-    if advice.combination is not None:
-        titles = " and ".join(by_name[name].title for name in chosen)
-        least = "Smallest set that fits" if len(chosen) > 1 else "The least to change that makes it fit"
-        say(f"{least}: {titles}; then it needs {format_bytes(advice.combination.needs_bytes)}.")
-    elif advice.combination is None and not advice.fits:
-        say("No set of these changes was found that makes it fit.")
-    if advice.max_batch_size is not None:
-        curve = ", ".join(f"{size}: {format_bytes(peak)}" for size, peak in advice.batch_curve)
-        largest = (
-            f"The largest batch that fits is {advice.max_batch_size}" if advice.max_batch_size else "No batch fits"
-        )
-        say(f"{largest}, nothing else changed (peak by batch size: {curve}).")
-    others = [lever for lever in advice.levers if lever.name not in chosen]
-    for lever in [*(by_name[name] for name in chosen), *others[:MOST_CODE]]:
-        say(f"\n{lever.title}. {lever.cost}")
-        say("\n".join(f"    {line}" for line in lever.code.splitlines()))
-    if advice.useless:
-        say("\nDoes not help:")
-        for lever in advice.useless:
-            say(f"- {lever.title} ({format_bytes(lever.peak_bytes)}): {lever.reason}")
-    for note in advice.notes:
-        say(f"- {note}")
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
-
-
-def _table(advice: Advice) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Change", overflow="fold")
-    for heading in ("Peak after", "Saves", ""):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Mostly")
-    table.add_column("Fits")
-    for lever in advice.levers:
-        saved = max(lever.saving_by_category.items(), key=lambda entry: entry[1], default=None)
-        table.add_row(
-            lever.title,
-            format_bytes(lever.peak_bytes),
-            format_bytes(lever.host_saving_bytes if lever.is_about_the_host else lever.saving_bytes),
-            "" if lever.is_about_the_host else format_share(lever.saving_bytes, advice.peak_bytes),
-            "of the host" if lever.is_about_the_host else saved[0].label if saved else "",
-            "yes" if lever.fits else "no",
-        )
-    return table

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tensorboard_plugin_memest.memory.text import WIDTH
+from tensorboard_plugin_memest.memory.paper import WIDTH
 from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
-from tensorboard_plugin_memest.memory.text import WIDTH
+from tensorboard_plugin_memest.memory.changes_text import changes_table, say_how, say_useless
+from tensorboard_plugin_memest.memory.paper import Paper
 from tensorboard_plugin_memest.memory.units import format_bytes
 
 if TYPE_CHECKING:
@@ -18,16 +17,13 @@ if TYPE_CHECKING:
 
 def as_text(estimate: HostEstimate) -> str:
     """Headline, stages, the changes that help and the assumptions; no colours."""
-    file, console = _paper()
+    paper = Paper()
     peak = estimate.peak_bytes
-    console.print(f"Host memory of the data pipeline: {format_bytes(peak)} ({peak:,} bytes)", markup=False)
+    paper.say(f"Host memory of the data pipeline: {format_bytes(peak)} ({peak:,} bytes)")
     if estimate.startup_bytes > peak:
-        console.print(f"For a moment at the start: {format_bytes(estimate.startup_bytes)}", markup=False)
+        paper.say(f"For a moment at the start: {format_bytes(estimate.startup_bytes)}")
     if estimate.slack_bytes:
-        console.print(
-            f"Beside it, in the books and holes of the allocators: up to {format_bytes(estimate.slack_bytes)}",
-            markup=False,
-        )
+        paper.say(f"Beside it, in the books and holes of the allocators: up to {format_bytes(estimate.slack_bytes)}")
     stages = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
     stages.add_column("Stage", footer="total", no_wrap=True)
     stages.add_column("Holds", footer=format_bytes(peak), justify="right", no_wrap=True)
@@ -38,41 +34,26 @@ def as_text(estimate: HostEstimate) -> str:
         elements = "" if stage.elements is None else f"{stage.elements:,}"
         each = format_bytes(stage.element_bytes) if stage.element_bytes else ""
         stages.add_row(stage.name, format_bytes(stage.bytes), elements, each, stage.reason)
-    console.print(stages)
+    paper.draw(stages)
     if estimate.levers:
-        _print_advice(console, estimate.advice())
+        _say_advice(paper, estimate.advice(), peak)
     if estimate.assumptions:
-        console.print("\nAssumed:", markup=False)
+        paper.say("\nAssumed:")
         for assumption in estimate.assumptions:
-            console.print(f"- {assumption}", markup=False)
-    return _written(file)
+            paper.say(f"- {assumption}")
+    return paper.text()
 
 
 def advice_as_text(advice: HostAdvice) -> str:
     """The changes as a table, the code of those that help, and why the others do not; no colours."""
-    file, console = _paper()
-    _print_advice(console, advice)
-    return _written(file)
+    paper = Paper()
+    first = next(iter((*advice.levers, *advice.useless)), None)
+    _say_advice(paper, advice, first.peak_bytes + first.saving_bytes if first else 0)
+    return paper.text()
 
 
-def _paper() -> tuple[io.StringIO, Console]:
-    file = io.StringIO()
-    return file, Console(file=file, width=WIDTH, color_system=None, highlight=False)
-
-
-def _written(file: io.StringIO) -> str:
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
-
-
-def _print_advice(console: Console, advice: HostAdvice) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("What would change it")
-    table.add_column("Peak then", justify="right", no_wrap=True)
-    table.add_column("Saves", justify="right", no_wrap=True)
-    table.add_column("Cost, or why it does not help")
-    for lever in (*advice.levers, *advice.useless):
-        saves = format_bytes(lever.saving_bytes) if lever.saving_bytes > 0 else "nothing"
-        table.add_row(lever.name, format_bytes(lever.peak_bytes), saves, lever.reason or lever.cost)
-    console.print(table)
-    for lever in advice.levers:
-        console.print(f"- {lever.name}: {lever.code}", markup=False)
+def _say_advice(paper: Paper, advice: HostAdvice, peak_bytes: int) -> None:
+    if advice.levers:
+        paper.draw(changes_table(advice.levers, peak_bytes))
+    say_how(paper, advice.levers)
+    say_useless(paper, advice.useless)

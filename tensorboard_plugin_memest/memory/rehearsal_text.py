@@ -8,8 +8,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tensorboard_plugin_memest.memory.paper import WIDTH
 from tensorboard_plugin_memest.memory.rehearsal import Rehearsal
-from tensorboard_plugin_memest.memory.text import PHASES, WIDTH
+from tensorboard_plugin_memest.memory.text import PHASES
 from tensorboard_plugin_memest.memory.units import format_bytes
 
 

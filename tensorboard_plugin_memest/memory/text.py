@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.paper import Paper
 from tensorboard_plugin_memest.memory.units import format_bytes
 
 if TYPE_CHECKING:
     from tensorboard_plugin_memest.memory.estimate import Estimate
 
-WIDTH = 120
 # A model of thousands of layers is for the Memory tab; here the largest tell enough.
 MOST_LAYERS = 15
 # A category below this share of the peak is told under "other".
@@ -28,30 +26,25 @@ PHASES = {"first_step": "first step"}  # those that are not called by their name
 
 def as_text(estimate: Estimate) -> str:
     """Headline, phases, the layers that hold most, the dominant variables and the assumptions; no colours."""
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, highlight=False)
+    paper = Paper()
     subject = estimate.subject
     optimizer = f", {subject.optimizer}" if subject.optimizer else ""
-    console.print(
+    paper.say(
         f"{subject.model_name} ({subject.model_class}): {subject.parameters:,} parameters, batch {subject.batch_size}"
-        f"{optimizer}, {subject.mode} mode on {subject.device}",
-        markup=False,
+        f"{optimizer}, {subject.mode} mode on {subject.device}"
     )
-    console.print(
-        f"Predicted peak: {format_bytes(estimate.peak_bytes)} ({estimate.peak_bytes:,} bytes)\n", markup=False
-    )
-    console.print(_phases(estimate))
-    console.print(_layers(estimate))
+    paper.say(f"Predicted peak: {format_bytes(estimate.peak_bytes)} ({estimate.peak_bytes:,} bytes)\n")
+    paper.draw(_phases(estimate))
+    paper.draw(_layers(estimate))
     for one in dominant(estimate.items):
-        console.print(one.sentence, markup=False)
+        paper.say(one.sentence)
     if estimate.limit_bytes is not None:
-        console.print(estimate.fits(estimate.limit_bytes).sentence, markup=False)
+        paper.say(estimate.fits(estimate.limit_bytes).sentence)
     if estimate.assumptions:
-        console.print("\nAssumed:", markup=False)
+        paper.say("\nAssumed:")
         for assumption in estimate.assumptions:
-            console.print(f"- {assumption}", markup=False)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+            paper.say(f"- {assumption}")
+    return paper.text()
 
 
 def _phases(estimate: Estimate) -> Table:

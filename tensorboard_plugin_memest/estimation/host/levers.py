@@ -96,15 +96,19 @@ def _flow(op: Op, books: Books) -> Flow:
     return evaluate(op, _blank(books, books.rewritten))
 
 
+def _caches_in_memory(one: Op) -> bool:
+    return one.kind == "Cache" and not one.values.get("filename")
+
+
 def _file_cache(op: Op, books: Books) -> Iterator[Change]:
     def to_file(one: Op) -> Op | None:
-        in_memory = one.kind == "Cache" and not one.values.get("filename")
-        return replace(one, values={**one.values, "filename": "cache"}, key=0) if in_memory else None
+        return replace(one, values={**one.values, "filename": "cache"}, key=0) if _caches_in_memory(one) else None
 
-    if any(one.kind == "Cache" and not one.values.get("filename") for one in walk(op)):
+    changed = rewrite(op, to_file)
+    if changed != op:
         yield Change(
             "cache in a file",
-            rewrite(op, to_file),
+            changed,
             "every epoch reads from disk; the file is as large as the cache was",
             'dataset.cache("/path/of/a/file")',
         )
@@ -123,11 +127,9 @@ def _file_cache_and_small_buffer(op: Op, books: Books) -> Iterator[Change]:
 
 
 def _no_cache(op: Op, books: Books) -> Iterator[Change]:
-    def without(one: Op) -> Op | None:
-        return one.inputs[0] if one.kind == "Cache" and not one.values.get("filename") else None
-
-    if any(one.kind == "Cache" and not one.values.get("filename") for one in walk(op)):
-        yield Change("no cache", rewrite(op, without), "every epoch computes the elements again", "leave .cache() out")
+    changed = rewrite(op, lambda one: one.inputs[0] if _caches_in_memory(one) else None)
+    if changed != op:
+        yield Change("no cache", changed, "every epoch computes the elements again", "leave .cache() out")
 
 
 def _smaller_shuffle(op: Op, books: Books) -> Iterator[Change]:

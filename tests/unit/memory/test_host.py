@@ -33,10 +33,10 @@ def test_the_text_tells_stages_levers_and_assumptions():
     assert "For a moment at the start: 1.17 GiB" in text
     assert "holes of the allocators: up to 7.3 MiB" in text
     assert "1.16 GiB        810" in text
-    assert "nothing" in text.split("cache in a file")[1]
-    assert "It is shared." in text
-    assert "- images as uint8: tf.cast(image, tf.uint8)" in text
-    assert '- cache in a file: dataset.cache("file")' not in text
+    assert "- cache in a file (1.16 GiB): It is shared." in text
+    assert "\nimages as uint8. " in text
+    assert "\n    tf.cast(image, tf.uint8)\n" in text
+    assert 'dataset.cache("file")' not in text
     assert text.endswith("- AUTOTUNE is taken to prefetch 2 elements.")
 
 
