@@ -71,9 +71,14 @@ def train(name: str, lever: str, estimate: str, steps: int) -> list[int]:
         if change.optimizer is not None or change.mode is not None:
             optimizer = change.optimizer() if change.optimizer else keras.optimizers.get(type(model.optimizer).__name__)
             model.compile(optimizer, model.loss, jit_compile=change.mode == XLA)
+        if isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer):
+            # Steps whose scaled gradients are too large for float16 leave the update out, which is most of the peak.
+            model.optimizer.initial_scale = 1.0
         # What the model was before is in the way of nobody who writes the change into the script.
         gc.collect()
-    step, fed = prepared(replace(configuration, batch_size=batch_size), model)
+    # Words that a smaller vocabulary has, too.
+    vocabulary = max(2, configuration.vocabulary // 4)
+    step, fed = prepared(replace(configuration, batch_size=batch_size, vocabulary=vocabulary), model)
     peaks = []
     for _ in range(steps):
         tf.config.experimental.reset_memory_stats(DEVICE)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tensorboard_plugin_memest.memory.host import HostEstimate
     from tensorboard_plugin_memest.memory.rehearsal import Rehearsal
     from tensorboard_plugin_memest.memory.verdict import Verdict
+    from tensorboard_plugin_memest.memory.what_if import WhatIf
 
 _HOMES = {
     "Advice": "tensorboard_plugin_memest.memory.advice",
@@ -35,6 +36,7 @@ _HOMES = {
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
     "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
+    "WhatIf": "tensorboard_plugin_memest.memory.what_if",
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "estimate_dataset": "tensorboard_plugin_memest.estimation.host.model",
     "estimate_function": "tensorboard_plugin_memest.estimation.function",
@@ -55,6 +57,7 @@ __all__ = [
     "MemoryCallback",
     "Rehearsal",
     "Verdict",
+    "WhatIf",
     "estimate",
     "estimate_dataset",
     "estimate_function",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.format import FORMAT, check_format
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
+from tensorboard_plugin_memest.memory.what_if_text import as_text
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,12 @@ class WhatIf:
         if found is None:
             raise UsageError(f"{wanted} was not estimated: {' '.join(self.notes)} Ask for more seconds.")
         return found
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         return {

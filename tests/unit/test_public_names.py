@@ -16,6 +16,7 @@ HOMES = {
     "MemoryCallback": "tensorboard_plugin_memest.measure.callback",
     "Rehearsal": "tensorboard_plugin_memest.memory.rehearsal",
     "Verdict": "tensorboard_plugin_memest.memory.verdict",
+    "WhatIf": "tensorboard_plugin_memest.memory.what_if",
     "estimate": "tensorboard_plugin_memest.estimation.model",
     "estimate_dataset": "tensorboard_plugin_memest.estimation.host.model",
     "estimate_function": "tensorboard_plugin_memest.estimation.function",

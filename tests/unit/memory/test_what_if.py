@@ -38,3 +38,15 @@ def test_what_is_not_there_says_what_is(changes, words):
 
 def test_it_can_be_written_down():
     assert WhatIf.from_json(sample_what_if().to_json()) == sample_what_if()
+
+
+def test_the_text_has_a_row_for_each_combination_and_a_column_for_each_batch():
+    lines = str(sample_what_if()).splitlines()
+    assert lines[0] == "Peaks of a training step; as it is: batch 1, Adam, float32, graph."
+    rows = [line.split() for line in lines if line.strip().startswith(("Adam", "SGD"))]
+    assert rows == [
+        ["Adam", "float32", "graph", "17.22", "GiB", "17.32", "GiB"],
+        ["SGD", "float32", "graph", "5.95", "GiB", "6.04", "GiB"],
+        ["Adam", "float32", "xla", "14.44", "GiB"],
+    ]
+    assert lines[-1] == "- 3 of 8 combinations were left out, after 60 seconds."
