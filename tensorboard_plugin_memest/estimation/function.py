@@ -20,6 +20,7 @@ from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.step_function import training_of_step
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
+from tensorboard_plugin_memest.estimation.xla.compilation import checked_timeout
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -33,6 +34,7 @@ def estimate_function(
     batch_size: int | None = None,
     jit_compile: bool | None = None,
     device: str | None = None,
+    compile_timeout: float | None = None,
     **named_specs: Any,
 ) -> Estimate:
     """Predicts the memory of a training loop's step, such as one with `tf.GradientTape`, without running it.
@@ -48,8 +50,9 @@ def estimate_function(
             them, for an iterator or dataset that or its spec; anything else is passed on as it is. May be left away
             where the function has an `input_signature`.
         batch_size: what a first dimension of None is taken for. None takes it from the specs' first dimension.
-        jit_compile: False or None: step functions are estimated in graph mode.
+        jit_compile: True for XLA, False for graph mode; None for what the `tf.function` says of itself.
         device: `"CPU"` or `"GPU"`; None for the device this process would train on.
+        compile_timeout: seconds that XLA may take to compile the step, as for `memest.estimate`.
         named_specs: its keyword arguments, likewise. An argument that is called like one of this function's own can be
             given with `functools.partial`.
 
@@ -68,13 +71,15 @@ def estimate_function(
             f"The first argument of estimate_function must be a tf.function or a Python function, not "
             f"{step_function!r} of type {type(step_function).__name__}."
         )
-    if jit_compile not in (None, False):
+    if not (jit_compile is None or isinstance(jit_compile, bool)):
         raise UsageError(
-            f"jit_compile={jit_compile!r}: step functions are estimated in graph mode only. Pass jit_compile=False or "
-            "leave it away; XLA usually needs less for the optimizer's update."
+            f"jit_compile={jit_compile!r}: pass True for XLA, False for graph mode, or None for what the function says."
         )
+    timeout = checked_timeout(compile_timeout)
     apart_from_the_device()
-    return _Origin(step_function, specs, named_specs, training_device(device)).estimate(batch_size)
+    return _Origin(step_function, specs, named_specs, training_device(device), jit_compile, timeout).estimate(
+        batch_size
+    )
 
 
 @dataclass
@@ -85,6 +90,8 @@ class _Origin:
     specs: tuple[Any, ...]
     named_specs: dict[str, Any]
     device: Device
+    jit_compile: bool | None
+    compile_timeout: float
     batch_size: int = 0  # that of the first estimate
 
     def estimate(
@@ -93,10 +100,12 @@ class _Origin:
         # Whatever graph or function the caller is building, nothing goes into it.
         with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
             with other_optimizers(self.optimizers() if optimizer else [], optimizer):
-                training = training_of_step(self.step_function, self.specs, self.named_specs, batch_size, instead_of)
+                training = training_of_step(
+                    self.step_function, self.specs, self.named_specs, batch_size, instead_of, self.jit_compile
+                )
             training.discard()
             self.batch_size = self.batch_size or training.batch_size
-            return replace(assemble(training, self.device, 0), origin=self)
+            return replace(assemble(training, self.device, self.compile_timeout), origin=self)
 
     def optimizers(self) -> list[Any]:
         """The Keras optimizers that the step function uses, what scales the loss around them left out."""

@@ -14,13 +14,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.eager.polymorphic_function import autograph_util
-from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function, OptionalXlaContext
 
 from tensorboard_plugin_memest.estimation.around import around, untouched_surroundings
 from tensorboard_plugin_memest.estimation.called import traced_step
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
-from tensorboard_plugin_memest.estimation.mode import GRAPH, Mode
+from tensorboard_plugin_memest.estimation.mode import GRAPH, XLA, Mode
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_one_device
 from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, few, trace_function
@@ -37,6 +37,7 @@ def training_of_step(
     named_specs: Mapping[str, Any],
     batch_size: int | None,
     instead_of: int | None = None,
+    jit_compile: bool | None = None,
 ) -> Training:
     """The training that calling `step_function` again and again is; everything it uses is left as it was.
 
@@ -46,18 +47,20 @@ def training_of_step(
         named_specs: of its keyword arguments.
         batch_size: what an open first dimension is taken for; None if there is none.
         instead_of: a first dimension of this size is taken for the batch, too.
+        jit_compile: whether XLA compiles it; None for what it says itself.
 
     Raises:
         ValueError: the arguments do not fit the function, or a size is not known.
         UntraceableError: the function cannot be traced.
     """
     call = _call_of(step_function, specs, named_specs, batch_size, instead_of)
+    mode = _mode(step_function, call.name, jit_compile)
     roots = [step_function, specs, dict(named_specs)]
     things = around(roots)
     _require_one_device(things)
     creations = Creations()
     with untouched_surroundings(roots), untouched_objects(things), creations.recorded():
-        trace = _traced(call, lambda: around(roots))
+        trace = _traced(call, lambda: around(roots), for_xla=mode.name == XLA)
         created, others = births_of(creations, trace)
         notes = list(call.assumptions)
         if others:
@@ -77,7 +80,7 @@ def training_of_step(
             trace=trace,
             built=None,
             slots=[birth for _, birth in created],
-            mode=_mode(step_function, call.name),
+            mode=mode,
             assumptions=notes,
             batch_assumptions=[],
             fixed_batch_sizes=set(),
@@ -89,16 +92,12 @@ def training_of_step(
         )
 
 
-def _mode(step_function: Callable[..., Any], name: str) -> Mode:
-    if not getattr(step_function, "_jit_compile", False):
-        return Mode(GRAPH)
-    return Mode(
-        GRAPH,
-        (
-            f"{name} is compiled with XLA (jit_compile=True), but it was estimated in graph mode; XLA usually "
-            "needs less for the update.",
-        ),
-    )
+def _mode(step_function: Callable[..., Any], name: str, jit_compile: bool | None) -> Mode:
+    if jit_compile is not None:
+        return Mode(XLA if jit_compile else GRAPH)
+    if getattr(step_function, "_jit_compile", False):
+        return Mode(XLA, (f"{name} is compiled with XLA (jit_compile=True), which was estimated.",))
+    return Mode(GRAPH)
 
 
 @dataclass(frozen=True)
@@ -237,9 +236,14 @@ def _require_one_device(things: Sequence[Any]) -> None:
             )
 
 
-def _traced(call: _Call, find: Callable[[], list[Any]]) -> Trace:
+def _traced(call: _Call, find: Callable[[], list[Any]], *, for_xla: bool) -> Trace:
+    def step(*arguments: Any) -> Any:
+        # Loops keep what they store in another form where XLA compiles them.
+        with OptionalXlaContext(for_xla):
+            return call.function(*arguments)
+
     try:
-        return trace_function(call.name, call.function, call.signature, find)
+        return trace_function(call.name, step, call.signature, find)
     except UsageError:
         raise
     except Exception as error:

@@ -354,6 +354,26 @@ def test_estimates_repeat_and_do_not_care_where_they_are_asked_for():
     assert expected == seen[0]
 
 
+# How it runs
+
+
+def test_xla_is_asked_for_a_step_that_it_compiles():
+    step = step_of(mlp(600, 500), keras.optimizers.Adam())
+    specs = [tf.TensorSpec((64, 600)), tf.TensorSpec((64, 500))]
+    compiled = estimate_function(tf.function(step, jit_compile=True), *specs)
+    graph = estimate_function(step, *specs)
+    assert (compiled.subject.mode, graph.subject.mode) == ("xla", "graph")
+    assert "APPROXIMATION" not in notes(compiled)
+    assert estimate_function(step, *specs, jit_compile=True).phases == compiled.phases
+    assert estimate_function(tf.function(step, jit_compile=True), *specs, jit_compile=False).phases == graph.phases
+    for phase in compiled.phases.values():
+        assert sum(item.bytes for item in phase.live_at_peak) == phase.peak_bytes
+        # The loop holds its batch all the time.
+        batch = [item.requested_bytes for item in phase.live_at_peak if item.category is Category.INPUTS]
+        assert sorted(batch) == [64 * 500 * 4, 64 * 600 * 4]
+    assert names(compiled, Category.OPTIMIZER_SLOTS) == names(graph, Category.OPTIMIZER_SLOTS)
+
+
 # What is said
 
 
@@ -363,7 +383,9 @@ def test_what_is_assumed_is_said():
     assert "step is no tf.function; it was estimated as if it were wrapped in one" in notes(plain)
     assert "How the models and variables are built was not estimated" in notes(plain)
     assert plain.subject.model_class == "function"
-    wrapped = estimate_function(tf.function(step, jit_compile=True), X, Y, batch_size=8, device="GPU")
+    wrapped = estimate_function(
+        tf.function(step, jit_compile=True), X, Y, batch_size=8, device="GPU", compile_timeout=0
+    )
     assert "no tf.function" not in notes(wrapped)
     assert "compiled with XLA" in notes(wrapped)
     assert (wrapped.subject.device, wrapped.subject.model_class) == ("GPU", "tf.function")
@@ -403,8 +425,10 @@ def test_arguments_that_do_not_fit_are_refused():
         estimate_function(step, tf.zeros((8, 40)), tf.zeros((8, 3)), batch_size=7)
     with pytest.raises(UsageError, match="device must be"):
         estimate_function(step, X, Y, batch_size=8, device="TPU")
-    with pytest.raises(UsageError, match="jit_compile=True"):
-        estimate_function(step, X, Y, batch_size=8, jit_compile=True)
+    with pytest.raises(UsageError, match="jit_compile='auto': pass True for XLA"):
+        estimate_function(step, X, Y, batch_size=8, jit_compile="auto")
+    with pytest.raises(UsageError, match="compile_timeout=-1"):
+        estimate_function(step, X, Y, batch_size=8, compile_timeout=-1)
 
 
 @pytest.mark.parametrize(
