@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
-from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2
+from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2
 from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import function_def_to_graph
+from tensorflow.python.grappler import cluster as tf_cluster
 from tensorflow.python.grappler import tf_optimizer
 
 from tensorboard_plugin_memest.estimation.bounded import bounded
@@ -22,11 +23,17 @@ from tensorboard_plugin_memest.estimation.called import (
     step_of_optimized,
     traced_step,
 )
+from tensorboard_plugin_memest.estimation.device import CPU
 from tensorboard_plugin_memest.estimation.lowering import CALLS, lowered
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
 
 # Ops that only pass a tensor on, in or out of a loop or a branch.
 PASSING = {"Enter", "Exit", "NextIteration", "LoopCond", "Merge", "Switch", "_SwitchN"}
+
+_DEVICE_NAME = "/job:localhost/replica:0/task:0/device:{}:0"
+
+# What the runtime says of the memory of every CPU, whatever it has (`threadpool_device_factory.cc`).
+_CPU_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -137,18 +144,29 @@ def _optimized(called: CalledStep, device: str) -> graph_pb2.GraphDef:
     meta = meta_graph_pb2.MetaGraphDef(graph_def=called.definition)
     for node in meta.graph_def.node:
         # Grappler fuses only what it knows to be placed on a device whose kernels can.
-        node.device = f"/job:localhost/replica:0/task:0/device:{device}:0"
+        node.device = _DEVICE_NAME.format(device)
     meta.collection_def["train_op"].node_list.value.extend(called.kept)
     config = config_pb2.ConfigProto()
     rewriting = config.graph_options.rewrite_options
     # Functions are optimized however small they are; the optimizer's own default leaves small graphs alone.
     rewriting.min_graph_nodes = -1
-    # It would split sums where it thinks that this machine is too small for the step; in a run it does not.
-    rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
+    cluster = None
+    if device == CPU:
+        # It splits sums of many tensors where it thinks that a step takes more than four fifths of the device.
+        cluster = tf_cluster.Cluster(devices=[_cpu()])
+    else:
+        # How large a GPU is, is not known here; in a run sums are split only in a step that nearly fills it.
+        rewriting.memory_optimization = rewriter_config_pb2.RewriterConfig.NO_MEM_OPT
     if not tf.config.list_physical_devices("GPU"):
         # It changes nothing then, but works out every shape before it finds that out.
         rewriting.layout_optimizer = rewriter_config_pb2.RewriterConfig.OFF
-    return tf_optimizer.OptimizeGraph(config, meta)
+    return tf_optimizer.OptimizeGraph(config, meta, cluster=cluster)
+
+
+def _cpu() -> device_properties_pb2.NamedDevice:
+    """The CPU as the runtime describes it to Grappler."""
+    properties = device_properties_pb2.DeviceProperties(type=CPU, memory_size=_CPU_BYTES)
+    return device_properties_pb2.NamedDevice(name=_DEVICE_NAME.format(CPU), properties=properties)
 
 
 def _make_handle(node: node_def_pb2.NodeDef, variable: Variable) -> None:

@@ -59,7 +59,7 @@ _UNARY = {
     "Digamma", "Reciprocal", "Inv", "Floor", "Ceil", "Round", "Rint", "Relu", "Relu6", "LeakyRelu", "Elu", "Selu",
     "Softplus", "Softsign", "Softmax", "LogSoftmax", "LogicalNot", "BiasAdd", "ClipByValue", "Conj", "OnesLike",
     "ZerosLike", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGradV3", "Invert",
-    "CollectiveReduceV2",
+    "CollectiveReduceV2", "_UnaryOpsComposition",
 }  # fmt: skip
 
 _BINARY = {

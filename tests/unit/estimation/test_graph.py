@@ -22,11 +22,11 @@ def test_optimizers_that_are_left_out_change_nothing(monkeypatch):
     made = []
     optimize = tf_optimizer.OptimizeGraph
 
-    def both(config, meta):
+    def both(config, meta, **given):
         all_optimizers = config_pb2.ConfigProto()
         all_optimizers.graph_options.rewrite_options.min_graph_nodes = -1
-        made.append((_nodes(optimize(config, meta)), _nodes(optimize(all_optimizers, meta))))
-        return optimize(config, meta)
+        made.append((_nodes(optimize(config, meta, **given)), _nodes(optimize(all_optimizers, meta, **given))))
+        return optimize(config, meta, **given)
 
     monkeypatch.setattr(tf_optimizer, "OptimizeGraph", both)
     inputs = keras.Input((8, 8, 3))
