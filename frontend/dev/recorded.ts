@@ -31,7 +31,7 @@ export interface Recording {
   timelines: Record<string, RecordedCurve>;
   /** What is alive at the peak of each phase. */
   items: Record<string, { items: Item[] }>;
-  peaks: PeaksAnswer;
+  peaks: Partial<PeaksAnswer>;
   /** Left out where the data pipeline was not estimated. */
   host?: HostEstimate;
   /** Left out where nothing else was estimated. */
@@ -75,7 +75,7 @@ export function recordedApi(recordings: readonly Recording[]): Api {
       }
       return momentOf(known(items[phase ?? ""], `items of ${phase}`).items, peak!, by);
     },
-    peaks: async (run) => (await find(run)).peaks,
+    peaks: async (run) => ({ devices: [], beside: [], leaks: [], ...(await find(run)).peaks }),
     host: async (run) => ({ host: (await find(run)).host ?? null }),
     whatIf: async (run) => ({ what_if: (await find(run)).whatIf ?? null }),
   };

@@ -237,7 +237,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def peaks_impl(self, ctx: RequestContext, experiment: str, run: str) -> views.Plain:
         """Measured peaks step by step."""
-        return views.peaks_view(self._reader.run(ctx, experiment, run, {Kind.PEAKS}))
+        return views.peaks_view(self._reader.run(ctx, experiment, run, {Kind.PEAKS, Kind.BESIDE}))
 
     def host_route(self, request: wrappers.Request) -> Any:
         return self.host_impl(*_who(request), required(request, "run"))

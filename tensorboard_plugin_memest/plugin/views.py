@@ -17,7 +17,7 @@ from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.layer_comparison import ProfileComparison, compare_profile
-from tensorboard_plugin_memest.memory.leak import LEAST_ON_HOST, find_leak
+from tensorboard_plugin_memest.memory.leak import LEAST_ON_DEVICE, LEAST_ON_HOST, Leak, find_leak
 from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
@@ -27,6 +27,9 @@ from tensorboard_plugin_memest.plugin.layer_tree import groups
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 
 Plain = dict[str, Any]
+
+# What the steps of training are called where others stand beside them.
+TRAIN = "train"
 
 # Of what was alive when a run ran out of memory; it is about what is large.
 MOST_LIVE = 20
@@ -134,7 +137,7 @@ def measured_view(run: RunRecords, by_layer: ProfileComparison | None = None) ->
         "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
         "profiles": [_profile(profile) for profile in run.profiles],
         "compared": compared_view(by_layer) if by_layer else None,
-        "notes": [*run.notes, *_leaks(run)],
+        "notes": [*run.notes, *(leak.sentence(where) for _, where, _, leak in _leaks(run))],
     }
 
 
@@ -166,15 +169,13 @@ def _other_phases(run: RunRecords) -> dict[str, int]:
     return found
 
 
-def _leaks(run: RunRecords) -> list[str]:
-    """A sentence for each device, and for the host, whose memory in use keeps growing."""
-    on_devices = [(peaks.label, find_leak(peaks.windows)) for peaks in run.peaks]
-    on_host = [
-        (_resident_of(beside.peaks.process), find_leak(beside.peaks.windows, LEAST_ON_HOST))
-        for beside in run.beside
-        if beside.what == HOST
-    ]
-    return [leak.sentence(where) for where, leak in [*on_devices, *on_host] if leak is not None]
+def _leaks(run: RunRecords) -> list[tuple[str, str, MeasuredPeaks, Leak]]:
+    """What keeps growing: training steps' memory in use on a device, or on the host; in words, its peaks and how."""
+    measured = [(TRAIN, peaks.label, peaks, LEAST_ON_DEVICE) for peaks in run.peaks]
+    hosts = [beside.peaks for beside in run.beside if beside.what == HOST]
+    measured += [(HOST, _resident_of(peaks.process), peaks, LEAST_ON_HOST) for peaks in hosts]
+    found = [(what, where, peaks, find_leak(peaks.windows, least)) for what, where, peaks, least in measured]
+    return [(what, where, peaks, leak) for what, where, peaks, leak in found if leak is not None]
 
 
 def _resident_of(process: str | None) -> str:
@@ -292,8 +293,29 @@ def aligned_view(
 
 
 def peaks_view(run: RunRecords) -> Plain:
-    """The measured peaks of every step."""
-    return {"devices": [{**_device(peaks), "windows": peaks.to_dict()["windows"]} for peaks in run.peaks]}
+    """The measured peaks of every step, of what was measured beside, and what of them keeps growing."""
+    return {
+        "devices": [_windows(peaks) for peaks in run.peaks],
+        "beside": [{"what": beside.what, **_windows(beside.peaks)} for beside in run.beside],
+        "leaks": [
+            {
+                "what": what,
+                "device": peaks.label,
+                "since_step": leak.since_step,
+                "until_step": leak.until_step,
+                "since_bytes": peaks.windows[-1].current_bytes - leak.grown_bytes,
+                "until_bytes": peaks.windows[-1].current_bytes,
+                "grown_bytes": leak.grown_bytes,
+                "bytes_per_step": leak.bytes_per_step,
+                "sentence": leak.sentence(where),
+            }
+            for what, where, peaks, leak in _leaks(run)
+        ],
+    }
+
+
+def _windows(peaks: MeasuredPeaks) -> Plain:
+    return {**_device(peaks), "windows": peaks.to_dict()["windows"]}
 
 
 def host_view(estimate: HostEstimate | None) -> Plain:

@@ -192,7 +192,7 @@ def test_a_broken_record_is_a_problem_and_no_failure(server):
     assert f"'dream' could not be read. This record has format {FORMAT + 1}; this memest reads up to {FORMAT}" in newer
     assert "'peaks/CPU:0' could not be read. Its 4 bytes are no peaks" in junk
     assert ask(server, "runs")["runs"][2]["problems"] == [newer, junk]
-    assert ask(server, "peaks", run="deep/run9") == {"devices": []}
+    assert ask(server, "peaks", run="deep/run9") == {"devices": [], "beside": [], "leaks": []}
 
 
 @pytest.mark.parametrize(

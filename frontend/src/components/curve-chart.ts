@@ -6,7 +6,7 @@ import { exactBytes, formatBytes, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
 import { base } from "../style/shared";
 import { tickLabel, zoomedAxis, type ByteAxis } from "../views/axis";
-import type { Band, ChartData, Level, Pin, Told } from "../views/chart";
+import type { Band, ChartData, Level, Pin, Told, Trend } from "../views/chart";
 import { placed, type Box } from "../views/labels";
 import { panned, within, zoomed, WHOLE, type Range, type Stretch } from "../views/stretch";
 import "./chart-export";
@@ -42,6 +42,7 @@ export class CurveChart extends LitElement {
   @property({ attribute: false }) levels: readonly Level[] = [];
   @property({ attribute: false }) bands: readonly Band[] = [];
   @property({ attribute: false }) pin: Pin | null = null;
+  @property({ attribute: false }) trend: Trend | null = null;
   /** Where the chosen moment is. */
   @property({ type: Number }) mark: number | null = null;
   @property({ attribute: false }) formatX: (x: number) => string = String;
@@ -95,7 +96,7 @@ export class CurveChart extends LitElement {
       this.told = null;
       this.#chart.setData(this.#columns(), false);
     }
-    const drawn: (keyof CurveChart)[] = ["data", "axis", "extent", "levels", "bands", "pin", "mark", "unit"];
+    const drawn: (keyof CurveChart)[] = ["data", "axis", "extent", "levels", "bands", "pin", "trend", "mark", "unit"];
     if (changed.has("view") || drawn.some((name) => changed.has(name))) {
       this.#scale();
     }
@@ -334,7 +335,10 @@ export class CurveChart extends LitElement {
       ],
       hooks: {
         drawClear: [(chart) => this.#drawBands(chart)],
-        draw: [(chart) => this.#drawMark(chart), (chart) => this.#drawPin(chart, this.#drawLevels(chart))],
+        draw: [
+          (chart) => this.#drawMark(chart),
+          (chart) => this.#drawPin(chart, [...this.#drawLevels(chart), ...this.#drawTrend(chart)]),
+        ],
         setCursor: [(chart) => this.#tell(chart)],
         setSelect: [(chart) => this.#selected(chart)],
       },
@@ -423,6 +427,41 @@ export class CurveChart extends LitElement {
     }
     ctx.restore();
     return taken;
+  }
+
+  /** Gives back where the words stand. */
+  #drawTrend(chart: uPlot): Box[] {
+    const { trend } = this;
+    if (!trend) {
+      return [];
+    }
+    const { ctx, bbox } = chart;
+    const [from, to] = [trend.from, trend.to].map(({ x, bytes }) => ({
+      x: chart.valToPos(x, "x", true),
+      y: chart.valToPos(bytes, "y", true),
+    })) as [{ x: number; y: number }, { x: number; y: number }];
+    ctx.save();
+    this.#type(ctx);
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.strokeStyle = ctx.fillStyle = this.#token(trend.colour);
+    ctx.lineWidth = 2.5 * devicePixelRatio;
+    ctx.beginPath();
+    ctx.moveTo(from.x, from.y);
+    ctx.lineTo(to.x, to.y);
+    ctx.stroke();
+    for (const { x, y } of [from, to]) {
+      ctx.beginPath();
+      ctx.arc(x, y, 4 * devicePixelRatio, 0, 2 * Math.PI);
+      ctx.fill();
+    }
+    const size = { width: ctx.measureText(trend.text).width, height: FONT_SIZE * devicePixelRatio };
+    const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+    const box = placed(middle, size, bbox, [], 10 * devicePixelRatio);
+    this.#halo(ctx, trend.text, box.left, box.top + box.height);
+    ctx.restore();
+    return [box];
   }
 
   /** The pinned point; one that is out of sight is named at the edge behind which it lies. */

@@ -144,7 +144,9 @@ const SLOTS: readonly Slot[] = [
     draw: ({ overview, shown, theme }) =>
       html`<memest-peaks-card
         .overview=${overview}
-        .devices=${valueOf(shown.peaks)?.devices ?? []}
+        .peaks=${shown.peaks}
+        .chosen=${shown.place.series}
+        .stretch=${shown.place.steps}
         .unit=${shown.place.unit}
         .theme=${theme}
       ></memest-peaks-card>`,

@@ -48,6 +48,9 @@ export interface Place {
   /** By what its buffers are added up, one of GROUPINGS or `each`; and the group that is looked into. */
   by: string;
   group: string;
+  /** Whose peaks are on show: a key of views/series.ts; and which steps. */
+  series: string;
+  steps: string;
 }
 
 export const START: Place = {
@@ -78,15 +81,18 @@ export const START: Place = {
   moment: "",
   by: "",
   group: "",
+  series: "",
+  steps: "",
 };
 
 /** What is about something ends when another is chosen: a stretch of a curve with the curve. */
 const ENDS: Partial<Record<keyof Place, readonly (keyof Place)[]>> = {
-  run: ["step", "time", "moment", "group"],
+  run: ["step", "time", "moment", "group", "series", "steps"],
   phase: ["step", "moment", "group"],
   profile: ["time", "moment", "group"],
   moment: ["group"],
   by: ["group"],
+  series: ["steps"],
 };
 
 /** The place after a change of it. */

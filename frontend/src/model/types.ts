@@ -434,8 +434,26 @@ export interface DevicePeaks {
   windows: Window[];
 }
 
+/** What was measured beside the training steps; for the host, its memory in them. */
+export type BesidePeaks = DevicePeaks & { what: "evaluate" | "predict" | "host" };
+
+/** What stays in use after a step, and grows until the last. */
+export interface Leak {
+  what: "train" | "host";
+  device: string;
+  since_step: number;
+  until_step: number;
+  since_bytes: Bytes;
+  until_bytes: Bytes;
+  grown_bytes: Bytes;
+  bytes_per_step: number;
+  sentence: string;
+}
+
 export interface PeaksAnswer {
   devices: DevicePeaks[];
+  beside: BesidePeaks[];
+  leaks: Leak[];
 }
 
 /** One figure of several runs; `differences` are from the first. What a run does not have is null. */

@@ -13,6 +13,7 @@ import type {
   Headline,
   HostEstimate,
   LayerRow,
+  Leak,
   Lever,
   Measured,
   Moment,
@@ -192,6 +193,22 @@ export function peaks(change: Partial<DevicePeaks> = {}): DevicePeaks {
       [1, 4, 2950, 2010, 1980, 960],
       [5, 9, 3050, 1990, 1970, 1050],
     ],
+    ...change,
+  };
+}
+
+/** What stays in use after a step of `peaks` grows by 100 bytes from step 2 to step 9. */
+export function leak(change: Partial<Leak> = {}): Leak {
+  return {
+    what: "train",
+    device: "CPU:0",
+    since_step: 2,
+    until_step: 9,
+    since_bytes: 1890,
+    until_bytes: 1990,
+    grown_bytes: 100,
+    bytes_per_step: 14.3,
+    sentence: "CPU:0: what stays in use after a step grows.",
     ...change,
   };
 }
@@ -438,7 +455,7 @@ export function api(change: Partial<Api> = {}): Api {
     profile: () => Promise.resolve(curve({ unit: "ns" })),
     aligned: (_, id) => Promise.resolve(aligned({ id })),
     moment: () => Promise.resolve(moment()),
-    peaks: () => Promise.resolve({ devices: [] }),
+    peaks: () => Promise.resolve({ devices: [], beside: [], leaks: [] }),
     host: () => Promise.resolve({ host: null }),
     whatIf: () => Promise.resolve({ what_if: null }),
     ...change,

@@ -40,3 +40,11 @@ export interface Told {
   where: string;
   figures: { label: string; bytes: Bytes; text: string }[];
 }
+
+/** Growth, from one point to another. */
+export interface Trend {
+  from: { x: number; bytes: Bytes };
+  to: { x: number; bytes: Bytes };
+  text: string;
+  colour: string;
+}

@@ -1,6 +1,6 @@
-import { formatBytes, type Unit } from "../format/bytes";
-import type { Aligned, Bytes, Curve, DevicePeaks, Timeline } from "../model/types";
-import type { ChartData, Pin, Told } from "./chart";
+import { formatBytes, grouped, type Unit } from "../format/bytes";
+import type { Aligned, Bytes, Curve, DevicePeaks, Leak, Timeline } from "../model/types";
+import type { ChartData, Pin, Told, Trend } from "./chart";
 import { shortened } from "./words";
 
 const MICROSECOND = 1e3;
@@ -145,5 +145,15 @@ export function describeWindow({ windows }: DevicePeaks, index: number, unit: Un
       { label: "in use before", bytes: start, text: formatBytes(start, unit) },
       { label: "in use after", bytes: current, text: formatBytes(current, unit) },
     ],
+  };
+}
+
+/** A leak as a line from the step since when it grows to the last. */
+export function trendOf(leak: Leak, unit: Unit): Trend {
+  return {
+    from: { x: leak.since_step, bytes: leak.since_bytes },
+    to: { x: leak.until_step + 1, bytes: leak.until_bytes },
+    text: `grows by ${formatBytes(Math.round(leak.bytes_per_step), unit)} a step since step ${grouped(leak.since_step)}`,
+    colour: "--warn",
   };
 }

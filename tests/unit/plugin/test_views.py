@@ -10,7 +10,9 @@ import pytest
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, Window
 from tensorboard_plugin_memest.memory.timeline import Timeline
+from tensorboard_plugin_memest.memory.units import MIB
 from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
@@ -345,3 +347,19 @@ def test_peaks(full):
             [4, 4, 18_399_999_987, 9_246_762_311, 9_246_762_308, 9_153_237_676],
         ],
     }
+
+
+def test_what_grows_is_told_with_from_where_to_where():
+    windows = tuple(Window(step, step, 9 * MIB, MIB + step * 4096, MIB, 8 * MIB) for step in range(100))
+    peaks = MeasuredPeaks("GPU:0", "the allocator", None, None, windows)
+    evaluated = MeasuredBeside("evaluate", replace(sample_peaks(), windows=sample_peaks().windows[:2]))
+    answer = views.peaks_view(RunRecords("run", peaks=[peaks, sample_peaks()], beside=[evaluated]))
+    (leak,) = answer["leaks"]
+    assert (leak["what"], leak["device"], leak["until_step"]) == ("train", "GPU:0", 99)
+    assert leak["until_bytes"] == windows[99].current_bytes
+    assert leak["since_bytes"] == windows[leak["since_step"]].current_bytes
+    assert leak["grown_bytes"] == leak["until_bytes"] - leak["since_bytes"]
+    assert leak["bytes_per_step"] == 4096
+    assert leak["sentence"] == views.overview(RunRecords("run", peaks=[peaks]), None)["measured"]["notes"][0]
+    (beside,) = answer["beside"]
+    assert (beside["what"], beside["device"], len(beside["windows"])) == ("evaluate", "CPU:0", 2)
