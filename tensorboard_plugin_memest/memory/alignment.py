@@ -125,8 +125,8 @@ def align(predicted: Timeline, measured: Timeline, step: Span, before_bytes: int
         beside_bytes=before - predicted.live_bytes[0],
         predicted_ops=len({taken.op for taken in asked}),
         measured_ops=len({taken.op for taken in given}),
-        matched_ops=len({asked[left].op for left, _ in pairs}),
-        in_order=len({asked[left].op for left, _ in shared}),
+        matched_ops=_ops_of(pairs, asked, given),
+        in_order=_ops_of(shared, asked, given),
         differences=_differences(asked, given, pairs, predicted),
     )
 
@@ -157,6 +157,11 @@ def _matched(asked: Sequence[Taken], given: Sequence[Taken]) -> list[tuple[int, 
         if key in by_name:
             pairs.append((by_name[key], index))
     return pairs
+
+
+def _ops_of(pairs: Sequence[tuple[int, int]], asked: Sequence[Taken], given: Sequence[Taken]) -> int:
+    """How many ops the pairs are of. Several of one side may go by one name on the other."""
+    return min(len({asked[left].op for left, _ in pairs}), len({given[right].op for _, right in pairs}))
 
 
 def _key(op: str, known: set[str]) -> str:
