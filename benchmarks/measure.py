@@ -16,7 +16,8 @@ from benchmarks.data import batch_of, batches_of
 from benchmarks.models import CONFIGURATIONS
 from tensorboard_plugin_memest.measure.alive import find_lives
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
-from tensorboard_plugin_memest.measure.xplane import Integers, MemoryEvents, Profile, read_xplane
+from tensorboard_plugin_memest.measure.wire import Integers
+from tensorboard_plugin_memest.measure.xplane import MemoryEvents, Profile, read_xplane
 
 DEVICE = "CPU:0"
 # A profile tells scratch from the rest, and slows the step; the peaks themselves are measured without.

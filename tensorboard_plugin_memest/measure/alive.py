@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tensorflow as tf
 
-from tensorboard_plugin_memest.measure.xplane import Integers, MemoryEvents
+from tensorboard_plugin_memest.measure.wire import Integers
+from tensorboard_plugin_memest.measure.xplane import MemoryEvents
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.op_names import NO_OP, short_name, without_counter

@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from tensorboard_plugin_memest.measure.alive import BEFORE, BEFORE_LAYER, Judge, Lives
-from tensorboard_plugin_memest.measure.xplane import Integers, MemoryEvents
+from tensorboard_plugin_memest.measure.wire import Integers
+from tensorboard_plugin_memest.measure.xplane import MemoryEvents
 from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item

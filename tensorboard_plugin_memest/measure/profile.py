@@ -42,7 +42,6 @@ def read_profile(path: str | os.PathLike[str], estimate: Estimate | None = None)
 
     Raises:
         ProfileError: the file is no profile or not complete.
-        ImportError: this TensorFlow does not bring the schema of profiles.
         OSError, tf.errors.OpError: the file cannot be opened.
     """
     return measured_profiles(read_xplane(path), estimate)

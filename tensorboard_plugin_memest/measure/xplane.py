@@ -1,42 +1,37 @@
 """A profile's file, decoded: every event of every allocator as columns, and what marks the training steps.
 
-The file (`*.xplane.pb`) is an `XSpace` message. Its schema comes with TensorFlow; XProf and tensorboard-plugin-profile
-read such files in native code and bring no Python classes for them.
+The file (`*.xplane.pb`) is an `XSpace` message (`tsl/profiler/protobuf/xplane.proto`). It is read from its bytes:
+objects of every event and statistic would take ten times its memory.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-from array import array
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 
-Integers = npt.NDArray[np.int64]
+from tensorboard_plugin_memest.measure.wire import LENGTH, Column, Field, Integers, WireError, columns, fields, messages
+
 Booleans = npt.NDArray[np.bool_]
 
 SUFFIX = ".xplane.pb"
-
-# Where TensorFlow keeps the schema: today, and where its sources have moved it.
-_SCHEMAS = (
-    "tensorflow.tsl.profiler.protobuf.xplane_pb2",
-    "tensorflow.compiler.xla.tsl.profiler.protobuf.xplane_pb2",
-    "xla.tsl.profiler.protobuf.xplane_pb2",
-)
 
 # Statistics of a memory event that are numbers, in the order of a row; names are TensorFlow's.
 _NUMBERS = ("allocation_bytes", "requested_bytes", "bytes_allocated", "addr", "data_type")
 # Those that are texts.
 _TEXTS = ("tf_op", "region_type", "shape")
-# A row begins with the time, the kind of event and the thread.
-_ROW = 3 + len(_NUMBERS) + len(_TEXTS)
+# A row has the time, the kind of event and the thread, these statistics, and the allocator's name.
+_FIRST_NUMBER = 3
+_FIRST_TEXT = _FIRST_NUMBER + len(_NUMBERS)
+_ALLOCATOR = _FIRST_TEXT + len(_TEXTS)
+_ROW = _ALLOCATOR + 1
+
+# Events decoded at once: enough to be quick, and few enough to stay in a processor's cache in parts.
+_CHUNK = 200_000
 
 _ALLOCATION, _DEALLOCATION, _STEP, _FUNCTION, _BACKWARD, _OTHER = range(6)
 _FUNCTION_PREFIX = "EagerLocalExecute: __inference_"
@@ -130,216 +125,267 @@ def read_xplane(path: str | os.PathLike[str]) -> Profile:
 
     Raises:
         ProfileError: the file is no profile or not complete.
-        ImportError: this TensorFlow does not bring the schema.
         OSError, tf.errors.OpError: the file cannot be opened.
     """
     path = os.fspath(path)
-    space = _schema().XSpace()
     with tf.io.gfile.GFile(path, "rb") as file:
         content = file.read()
     try:
-        space.ParseFromString(content)
-    except DecodeError as error:
+        return _decoded(path, content)
+    except (WireError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path} is not a complete profile ({error}); give a *{SUFFIX} file.") from error
-    del content
-    if not space.planes:
+
+
+# Numbers of fields, by message.
+_SPACE_PLANES, _SPACE_HOSTNAMES = 1, 4
+_PLANE_NAME, _PLANE_LINES, _PLANE_EVENT_NAMES, _PLANE_STAT_NAMES, _PLANE_STATS = 2, 3, 4, 5, 6
+_LINE_NAME, _LINE_TIMESTAMP, _LINE_EVENTS = 2, 3, 4
+_EVENT_NAME, _EVENT_OFFSET, _EVENT_DURATION, _EVENT_STATS = 1, 2, 3, 4
+_STAT_NAME, _STAT_UINT64, _STAT_INT64, _STAT_TEXT, _STAT_REFERENCE = 1, 3, 4, 5, 7
+_METADATA_NAME = 2
+_ENTRY_KEY, _ENTRY_VALUE = 1, 2
+
+
+def _decoded(path: str, content: bytes) -> Profile:
+    begins, ends, others = messages(content, 0, len(content), _SPACE_PLANES)
+    planes = [_Plane(content, begin, end) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+    if not planes:
         raise ProfileError(f"{path} holds nothing; was its profile stopped?")
-    decoder = _Decoder(_start_ns(space))
-    for plane in space.planes:
+    hosts = [_text(content, field) for field in others if field.number == _SPACE_HOSTNAMES]
+    decoder = _Decoder(content, next((start for plane in planes if (start := plane.start_ns())), 0))
+    for plane in planes:
         if plane.name.startswith("/host:"):
             decoder.add(plane)
     return Profile(
-        host=space.hostnames[0] if space.hostnames else os.path.basename(path).removesuffix(SUFFIX),
+        host=hosts[0] if hosts else os.path.basename(path).removesuffix(SUFFIX),
         started_at=os.path.basename(os.path.dirname(path)),
         memory=decoder.memory(),
         steps=sorted(decoder.steps, key=lambda step: step.start_ns),
         functions=sorted(decoder.functions, key=lambda function: function.start_ns),
-        backward_ns=np.sort(np.array(decoder.backward_ns, np.int64)),
+        backward_ns=np.sort(np.concatenate([np.zeros(0, np.int64), *decoder.backward_ns])),
     )
 
 
-def _schema() -> Any:
-    for name in _SCHEMAS:
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise ImportError(
-        f"The schema of profiles (xplane_pb2) is not in this TensorFlow ({tf.__version__}); memest looked for "
-        f"{', '.join(_SCHEMAS)}. Install a TensorFlow release that has it, such as 2.21."
-    )
+def _text(content: bytes, field: Field) -> str:
+    return content[field.value : field.end].decode()
 
 
-def _start_ns(space: Any) -> int:
-    """When the profile started, in nanoseconds since 1970; 0 when unknown."""
-    for plane in space.planes:
-        for stat in plane.stats:
-            if plane.stat_metadata[stat.metadata_id].name == "profile_start_time":
-                return int(stat.uint64_value or stat.int64_value)
-    return 0
+class _Plane:
+    """One plane: its name, where its lines lie, and the names that its events and statistics refer to by number."""
 
+    def __init__(self, content: bytes, begin: int, end: int) -> None:
+        self._content = content
+        begins, ends, others = messages(content, begin, end, _PLANE_LINES)
+        self.lines = list(zip(begins.tolist(), ends.tolist(), strict=True))
+        self.name = ""
+        self.event_names: dict[int, str] = {}
+        self.stat_names: dict[int, str] = {}
+        self._stats: list[Field] = []
+        for field in others:
+            if field.number == _PLANE_NAME:
+                self.name = _text(content, field)
+            elif field.number == _PLANE_EVENT_NAMES:
+                self._add_name(self.event_names, field)
+            elif field.number == _PLANE_STAT_NAMES:
+                self._add_name(self.stat_names, field)
+            elif field.number == _PLANE_STATS:
+                self._stats.append(field)
 
-def _in_columns(allocator: str, rows: array[int], texts: Sequence[str]) -> MemoryEvents:
-    table = np.frombuffer(rows, np.int64).reshape(-1, _ROW)
-    # Events are stamped while the allocator's lock is held, so their times are in the order of what happened.
-    table = table[np.argsort(table[:, 0], kind="stable")]
-    time_ns, allocates, thread, held, requested, in_use, address, dtype, op, region, shape = table.T
-    return MemoryEvents(
-        allocator=allocator,
-        time_ns=time_ns,
-        allocates=allocates == _ALLOCATION,
-        bytes=held,
-        requested_bytes=requested,
-        in_use=in_use,
-        address=address,
-        op=op,
-        region=region,
-        shape=shape,
-        thread=thread,
-        dtype=dtype,
-        texts=texts,
-    )
+    def start_ns(self) -> int:
+        """When the profile started, in nanoseconds since 1970, if this plane knows; else 0."""
+        for stat in self._stats:
+            found = {field.number: field.value for field in fields(self._content, stat.value, stat.end)}
+            if self.stat_names.get(found.get(_STAT_NAME, 0)) == "profile_start_time":
+                return found.get(_STAT_UINT64) or found.get(_STAT_INT64) or 0
+        return 0
 
-
-# How many statistics an event has, and of those that are wanted the position, the number of its name, and its place in
-# a row; -1 for the allocator's name.
-_Layout = tuple[int, list[tuple[int, int, int]]]
-_NO_LAYOUT: _Layout = (-1, [])
+    def _add_name(self, names: dict[int, str], entry: Field) -> None:
+        key, name = 0, ""
+        for field in fields(self._content, entry.value, entry.end):
+            if field.number == _ENTRY_KEY:
+                key = field.value
+            elif field.number == _ENTRY_VALUE:
+                for inner in fields(self._content, field.value, field.end):
+                    if inner.number == _METADATA_NAME:
+                        name = _text(self._content, inner)
+        names[key] = name
 
 
 class _Decoder:
-    """Reads planes one after the other. Loops are written for millions of events."""
+    """Reads planes one after the other, events by the hundred thousand at once."""
 
-    def __init__(self, start_ns: int) -> None:
+    def __init__(self, content: bytes, start_ns: int) -> None:
+        self._content = content
+        self._bytes = np.frombuffer(content, np.uint8)
         self._start_ns = start_ns
-        self._rows: dict[str, array[int]] = defaultdict(lambda: array("q"))
+        self._rows: list[Integers] = []
         self._texts = [""]
         self._text_index = {"": 0}
         self.steps: list[Execution] = []
         self.functions: list[Execution] = []
-        self.backward_ns: list[int] = []
+        self.backward_ns: list[Integers] = []
 
     def memory(self) -> list[MemoryEvents]:
         """The events of every allocator, by its id."""
-        found = sorted(allocator for allocator, rows in self._rows.items() if rows)
-        return [_in_columns(allocator, self._rows[allocator], self._texts) for allocator in found]
+        if not self._rows:
+            return []
+        rows = np.concatenate(self._rows)
+        self._rows = []
+        allocators = sorted(np.unique(rows[:, _ALLOCATOR]).tolist(), key=self._texts.__getitem__)
+        return [self._in_columns(number, rows[rows[:, _ALLOCATOR] == number]) for number in allocators]
 
-    def add(self, plane: Any) -> None:
-        names = {number: metadata.name for number, metadata in plane.event_metadata.items()}
-        stat_names = {number: metadata.name for number, metadata in plane.stat_metadata.items()}
+    def add(self, plane: _Plane) -> None:
+        slots = np.full(max(plane.stat_names, default=0) + 2, -1, np.int64)
+        for number, name in plane.stat_names.items():
+            if name in _SLOTS:
+                slots[number] = _SLOTS[name]
         kinds: dict[int, int] = {}
-        read_row = self._row_reader(stat_names)
-        for line in plane.lines:
-            thread = self._text(line.name)
-            # Usually counted from the profile's start already; some collectors leave the time of day.
-            base_ns = line.timestamp_ns
-            if self._start_ns and base_ns >= self._start_ns:
-                base_ns -= self._start_ns
-            for event in line.events:
-                number = event.metadata_id
-                kind = kinds.get(number)
-                if kind is None:
-                    kind = kinds[number] = _kind(names.get(number, ""), event, stat_names)
-                if kind == _OTHER:
-                    continue
-                time_ns = base_ns + event.offset_ps // 1000
-                if kind <= _DEALLOCATION:
-                    read_row(event.stats, time_ns, kind, thread)
-                elif kind == _BACKWARD:
-                    self.backward_ns.append(time_ns)
-                else:
-                    end_ns = base_ns + (event.offset_ps + event.duration_ps) // 1000
-                    if kind == _STEP:
-                        numbers = [s.int64_value or s.uint64_value for s in event.stats if _is_step(s, stat_names)]
-                        if numbers:
-                            self.steps.append(Execution(names[number], numbers[0], time_ns, end_ns))
-                    else:
-                        self.functions.append(
-                            Execution(names[number].removeprefix(_FUNCTION_PREFIX), None, time_ns, end_ns)
-                        )
+        for begin, end in plane.lines:
+            self._add_line(plane, slots, kinds, begin, end)
 
-    def _text(self, text: str) -> int:
+    def _add_line(self, plane: _Plane, slots: Integers, kinds: dict[int, int], begin: int, end: int) -> None:
+        begins, ends, others = messages(self._content, begin, end, _LINE_EVENTS)
+        if not len(begins):
+            return
+        line = {field.number: field for field in others}
+        thread = self._index(_text(self._content, line[_LINE_NAME]) if _LINE_NAME in line else "")
+        # Usually counted from the profile's start already; some collectors leave the time of day.
+        base_ns = line[_LINE_TIMESTAMP].value if _LINE_TIMESTAMP in line else 0
+        if self._start_ns and base_ns >= self._start_ns:
+            base_ns -= self._start_ns
+        names = self._names_of(begins, ends)
+        first_of = np.zeros(int(names.max()) + 1, np.int64)
+        first_of[names[::-1]] = np.arange(len(names))[::-1]
+        known = np.full(len(first_of), _OTHER, np.int64)
+        for number in np.flatnonzero(np.bincount(names)).tolist():
+            if number not in kinds:
+                first = int(first_of[number])
+                kinds[number] = self._kind(plane, number, int(begins[first]), int(ends[first]))
+            known[number] = kinds[number]
+        kind = known[names]
+        of_backward = np.flatnonzero(kind == _BACKWARD)
+        for column in columns(self._bytes, begins[of_backward], ends[of_backward]):
+            offsets = column.value[column.number == _EVENT_OFFSET]
+            self.backward_ns.append(base_ns + offsets // 1000)
+        for index in np.flatnonzero((kind == _STEP) | (kind == _FUNCTION)).tolist():
+            name = plane.event_names[int(names[index])]
+            self._add_marker(plane, int(kind[index]), name, base_ns, int(begins[index]), int(ends[index]))
+        of_memory = np.flatnonzero(kind <= _DEALLOCATION)
+        for start in range(0, len(of_memory), _CHUNK):
+            chosen = of_memory[start : start + _CHUNK]
+            rows = np.zeros((len(chosen), _ROW), np.int64)
+            rows[:, 1], rows[:, 2] = kind[chosen], thread
+            for column in columns(self._bytes, begins[chosen], ends[chosen]):
+                offset = column.number == _EVENT_OFFSET
+                rows[column.rows[offset], 0] = column.value[offset] // 1000
+                self._add_stats(plane, slots, rows, column)
+            rows[:, 0] += base_ns
+            self._rows.append(rows)
+
+    def _names_of(self, begins: Integers, ends: Integers) -> Integers:
+        """The number of each event's name, which nearly always comes first."""
+        names = np.zeros(len(begins), np.int64)
+        first = next(columns(self._bytes, begins, ends), None)
+        if first is None:
+            return names
+        is_name = first.number == _EVENT_NAME
+        names[first.rows[is_name]] = first.value[is_name]
+        for index in first.rows[~is_name].tolist():
+            for field in fields(self._content, int(begins[index]), int(ends[index])):
+                if field.number == _EVENT_NAME:
+                    names[index] = field.value
+        if names.min() < 0 or names.max() > len(self._content):
+            raise WireError("an event's name is out of range")
+        return names
+
+    def _kind(self, plane: _Plane, number: int, begin: int, end: int) -> int:
+        """What an event is, told by its name and the first event of that name."""
+        name = plane.event_names.get(number, "")
+        if name == "MemoryAllocation":
+            return _ALLOCATION
+        if name == "MemoryDeallocation":
+            return _DEALLOCATION
+        if any(True for _ in self._step_numbers(plane, begin, end)):
+            return _STEP
+        if name.startswith(_FUNCTION_PREFIX):
+            return _FUNCTION
+        return _BACKWARD if "gradient_tape/" in name else _OTHER
+
+    def _step_numbers(self, plane: _Plane, begin: int, end: int) -> Iterator[int]:
+        for field in fields(self._content, begin, end):
+            if field.number == _EVENT_STATS:
+                stat = {one.number: one.value for one in fields(self._content, field.value, field.end)}
+                if plane.stat_names.get(stat.get(_STAT_NAME, 0)) == "step_num":
+                    yield stat.get(_STAT_INT64) or stat.get(_STAT_UINT64) or 0
+
+    def _add_marker(self, plane: _Plane, kind: int, name: str, base_ns: int, begin: int, end: int) -> None:
+        event = {field.number: field.value for field in fields(self._content, begin, end)}
+        offset_ps, duration_ps = event.get(_EVENT_OFFSET, 0), event.get(_EVENT_DURATION, 0)
+        start_ns, end_ns = base_ns + offset_ps // 1000, base_ns + (offset_ps + duration_ps) // 1000
+        if kind == _FUNCTION:
+            self.functions.append(Execution(name.removeprefix(_FUNCTION_PREFIX), None, start_ns, end_ns))
+        else:
+            for number in self._step_numbers(plane, begin, end):
+                # Numbers are read as they are written, without a sign: that of building is -1.
+                signed = number - 2**64 if number >= 2**63 else number
+                self.steps.append(Execution(name, signed, start_ns, end_ns))
+                break
+
+    def _add_stats(self, plane: _Plane, slots: Integers, rows: Integers, events: Column) -> None:
+        """Puts the statistics that are the fields `events`, one of each event at most, into `rows`."""
+        is_stat = (events.number == _EVENT_STATS) & (events.kind == LENGTH)
+        begins, ends, of = events.value[is_stat], events.end[is_stat], events.rows[is_stat]
+        slot = np.full(len(of), -1, np.int64)
+        number, value, end = np.zeros((3, len(of)), np.int64)
+        for column in columns(self._bytes, begins, ends):
+            is_name = column.number == _STAT_NAME
+            slot[column.rows[is_name]] = slots[np.clip(column.value[is_name], -1, len(slots) - 1)]
+            rest = column.rows[~is_name]
+            number[rest], value[rest], end[rest] = column.number[~is_name], column.value[~is_name], column.end[~is_name]
+        is_number = (slot >= 0) & (slot < _FIRST_TEXT) & ((number == _STAT_INT64) | (number == _STAT_UINT64))
+        rows[of[is_number], slot[is_number]] = value[is_number]
+        is_text = slot >= _FIRST_TEXT
+        of, slot, number, value, end = of[is_text], slot[is_text], number[is_text], value[is_text], end[is_text]
+        referred = number == _STAT_REFERENCE
+        used, where = np.unique(value[referred], return_inverse=True)
+        indexes = np.array([self._index(plane.stat_names.get(one, "")) for one in used.tolist()], np.int64)
+        rows[of[referred], slot[referred]] = indexes[where]
+        for one in np.flatnonzero(~referred).tolist():
+            # Rare: texts are stored once and referred to. One that is a number is stored as such.
+            is_written = number[one] == _STAT_TEXT
+            text = self._content[value[one] : end[one]].decode() if is_written else str(value[one])
+            rows[of[one], slot[one]] = self._index(text)
+
+    def _index(self, text: str) -> int:
         index = self._text_index.setdefault(text, len(self._texts))
         if index == len(self._texts):
             self._texts.append(text)
         return index
 
-    def _row_reader(self, stat_names: dict[int, str]) -> Callable[[Any, int, int, int], None]:
-        """A function that adds a memory event with its statistics, time, kind and thread to its allocator's rows."""
-        by_name = {name: number for number, name in stat_names.items()}
-        number_slots = {by_name[name]: slot for slot, name in enumerate(_NUMBERS) if name in by_name}
-        text_slots = {by_name[name]: slot + len(_NUMBERS) for slot, name in enumerate(_TEXTS) if name in by_name}
-        slots = {**number_slots, **text_slots}
-        allocator_stat = by_name.get("allocator_name")
-        first_text = len(_NUMBERS)
-        width = len(_NUMBERS) + len(_TEXTS)
-        no_rows = self._rows[""]
-        referred: dict[int, int] = {}
-        allocators: dict[int, array[int]] = {}
-        # An event of a kind has the same statistics in the same order, as one place in TensorFlow writes them all. So
-        # those that nobody wants are not even looked at; that they are the same is checked.
-        layouts: dict[int, _Layout] = {}
-
-        def layout_of(stats: Any) -> _Layout:
-            places = []
-            for position, stat in enumerate(stats):
-                slot = -1 if stat.metadata_id == allocator_stat else slots.get(stat.metadata_id)
-                if slot is not None:
-                    places.append((position, stat.metadata_id, slot))
-            return len(stats), places
-
-        def rows_of_allocator(stat: Any) -> array[int]:
-            rows = self._rows[self._texts[text_index(stat)]]
-            if stat.ref_value:
-                allocators[stat.ref_value] = rows
-            return rows
-
-        def text_index(stat: Any) -> int:
-            # Texts are stored once, as names of statistics, and referred to by number.
-            reference = stat.ref_value
-            if not reference:
-                # A text that reads like a number is stored as one.
-                return self._text(stat.str_value or str(stat.int64_value or stat.uint64_value or ""))
-            index = referred.get(reference)
-            if index is None:
-                index = referred[reference] = self._text(stat_names[reference])
-            return index
-
-        def add_row(stats: Any, time_ns: int, kind: int, thread: int) -> None:
-            count, places = layouts.get(kind, _NO_LAYOUT)
-            if len(stats) != count:
-                count, places = layouts[kind] = layout_of(stats)
-            row = [0] * width
-            rows = no_rows
-            for position, number, slot in places:
-                stat = stats[position]
-                if stat.metadata_id != number:
-                    layouts[kind] = layout_of(stats)
-                    add_row(stats, time_ns, kind, thread)
-                    return
-                if slot < 0:
-                    rows = allocators.get(stat.ref_value) or rows_of_allocator(stat)
-                elif slot < first_text:
-                    row[slot] = stat.int64_value or stat.uint64_value
-                else:
-                    row[slot] = referred.get(stat.ref_value) or text_index(stat)
-            rows.extend((time_ns, kind, thread, *row))
-
-        return add_row
+    def _in_columns(self, allocator: int, rows: Integers) -> MemoryEvents:
+        # Events are stamped while the allocator's lock is held, so their times are in the order of what happened.
+        time_ns, kind, thread, held, requested, in_use, address, dtype, op, region, shape, _ = rows[
+            np.argsort(rows[:, 0], kind="stable")
+        ].T
+        return MemoryEvents(
+            allocator=self._texts[allocator],
+            time_ns=time_ns,
+            allocates=kind == _ALLOCATION,
+            bytes=held,
+            requested_bytes=requested,
+            in_use=in_use,
+            address=address,
+            op=op,
+            region=region,
+            shape=shape,
+            thread=thread,
+            dtype=dtype,
+            texts=self._texts,
+        )
 
 
-def _kind(name: str, event: Any, stat_names: dict[int, str]) -> int:
-    """What an event is, told by its name and the first event of that name."""
-    if name == "MemoryAllocation":
-        return _ALLOCATION
-    if name == "MemoryDeallocation":
-        return _DEALLOCATION
-    if any(_is_step(stat, stat_names) for stat in event.stats):
-        return _STEP
-    if name.startswith(_FUNCTION_PREFIX):
-        return _FUNCTION
-    return _BACKWARD if "gradient_tape/" in name else _OTHER
-
-
-def _is_step(stat: Any, stat_names: dict[int, str]) -> bool:
-    return stat_names.get(stat.metadata_id) == "step_num"
+_SLOTS = {
+    **{name: _FIRST_NUMBER + place for place, name in enumerate(_NUMBERS)},
+    **{name: _FIRST_TEXT + place for place, name in enumerate(_TEXTS)},
+    "allocator_name": _ALLOCATOR,
+}

@@ -57,9 +57,9 @@ held = sorted({int(v.value.values[1].shape.num_elements()) for v in model.traina
 print(json.dumps({
     "allocated": allocated, "of_function": peaks(of_function), "of_model": peaks(of_model), "alone": peaks(alone),
     "subject": of_model.subject.to_dict(), "notes": of_model.assumptions,
-    "roles": sorted({(item.role, item.category.value) for item in step.live_at_peak}),
-    "summed": [item.variable for item in step.live_at_peak if item.role == "summed gradient"],
-    "gradients": sum(item.bytes for item in step.live_at_peak if item.role == "all-reduce buffer"),
+    "summed": sorted({whose.variable for whose in step.owners.values() if whose.role == "summed gradient"} - {None}),
+    "buffers": sorted(op for op, whose in step.owners.items() if whose.role == "all-reduce buffer"),
+    "resident": of_function.resident_bytes,
     "shapes": [layer.info.output_shape[0] for layer in of_model.layers if layer.info.output_shape],
     "doubled": [of_function.at_batch_size(258).peak_bytes, memest.estimate(model, batch_size=258).peak_bytes,
                 of_function.at_batch_size(258).subject.batch_size],
@@ -83,10 +83,10 @@ def test_mirrored_on_two_logical_cpus(tmp_path):
     assert (subject["batch_size"], subject["replicas"], subject["strategy"]) == (129, 2, "MirroredStrategy")
     assert "gets 65 of the 129 examples" in found["notes"][0]
     assert set(found["shapes"]) == {65}
-    # Both copies of the gradients, 1,323,018 elements of 4 bytes, are at the peak, and what they are is told.
-    assert 4 * 1_323_018 <= found["gradients"] < 2 * 4 * 1_323_018
-    assert ["all-reduce buffer", "gradients"] in found["roles"]
-    assert found["summed"][0].endswith("dense_1/kernel")
+    # The sum of the gradients, 1,323,018 elements of 4 bytes, is split up while it is there; what both are is told.
+    assert found["of_model"]["step"][0] >= found["resident"] + 2 * 4 * 1_323_018
+    assert found["buffers"] == ["adam/concat"]
+    assert len(found["summed"]) >= 1
     # Sums apart a replica needs what one device needs for its share.
     assert found["alone"]["build"] == found["of_model"]["build"]
     first, second, size = found["doubled"]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from tensorboard_plugin_memest.measure import xplane as module
 from tensorboard_plugin_memest.measure.profile import read_profile
 from tensorboard_plugin_memest.measure.xplane import ProfileError, read_xplane
 
@@ -178,13 +177,6 @@ def test_a_half_written_profile_is_refused(path):
         read_xplane(path)
 
 
-def test_a_tensorflow_without_the_schema_is_told(path, monkeypatch):
-    Space().write(path)
-    monkeypatch.setattr(module, "_SCHEMAS", ("tensorflow.no.such.module",))
-    with pytest.raises(ImportError, match=r"not in this TensorFlow .* looked for tensorflow\.no\.such\.module"):
-        read_xplane(path)
-
-
 def test_many_events_are_read_in_seconds_and_none_is_left_out(path):
     count = 100_000
     draw = random.Random(0)
@@ -214,5 +206,5 @@ def test_many_events_are_read_in_seconds_and_none_is_left_out(path):
     assert profile.before_bytes == 10**6
     assert sum(item.bytes for item in profile.live_at_peak) == highest
     assert np.all(np.diff(profile.timeline.ticks) >= 0)
-    # Measured: 0.5 s here, 7.7 s for a million events. Work that grew with the square would take minutes.
+    # Work that grew with the square would take minutes.
     assert seconds < 10
