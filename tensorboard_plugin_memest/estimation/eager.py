@@ -22,6 +22,12 @@ from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 _SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "IdentityN"}
 
 
+# Tensors of so many bytes are looked after at every op. Smaller ones, and what ops remember, may be found gone a few ops
+# later where there are more than so many.
+_LARGE = 2**16
+_OFTEN = 500
+
+
 @dataclass(frozen=True)
 class Made:
     """A tensor that an op made: its op's type, shape, dtype and bytes."""
@@ -113,12 +119,14 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
         super().__init__(name, *more)
         self.run_so_far = EagerRun()
         self._ops_made: list[Any] = []
-        self._alive: dict[int, tuple[Any, int]] = {}  # id of a tensor: the tensor, references when nobody holds it
+        # id of a tensor: the tensor, references when nobody holds it
+        self._large: dict[int, tuple[Any, int]] = {}
+        self._small: dict[int, tuple[Any, int]] = {}
         self._numbers: dict[int, int] = {}  # id of a tensor: number of its memory
         self._holders: dict[int, int] = {}  # number: how many live tensors share it
 
     def _create_op_internal(self, op_type: str, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        self.sweep()
+        self.sweep(fully=False)
         op = super()._create_op_internal(op_type, inputs, *args, **kwargs)
         self._ops_made.append(op)
         self._record(op, inputs)
@@ -127,16 +135,23 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def number_of(self, tensor: Any) -> int | None:
         return self._numbers.get(id(tensor))
 
-    def sweep(self) -> None:
-        """Notes what nobody refers to any more."""
-        for op in self._ops_made:
-            # A cache: whoever asks an op for its inputs makes it hold them, as nothing would in eager TensorFlow.
-            op._inputs_val = None
-        for key in list(self._alive):
-            tensor, unheld = self._alive[key]
+    def sweep(self, *, fully: bool = True) -> None:
+        """Notes what nobody refers to any more; of small tensors among many only now and then, unless `fully`."""
+        made = len(self._ops_made)
+        if fully or made % (1 + made // _OFTEN) == 0:
+            for op in self._ops_made:
+                # A cache: whoever asks an op for its inputs makes it hold them, as nothing would in eager TensorFlow.
+                op._inputs_val = None
+        self._sweep(self._large)
+        if fully or made % (1 + len(self._small) // _OFTEN) == 0:
+            self._sweep(self._small)
+
+    def _sweep(self, alive: dict[int, tuple[Any, int]]) -> None:
+        for key in list(alive):
+            tensor, unheld = alive[key]
             # The counted references include this loop's own one.
             if sys.getrefcount(tensor) <= unheld:
-                del self._alive[key]
+                del alive[key]
                 number = self._numbers[key]
                 self._holders[number] -= 1
                 if self._holders[number] == 0:
@@ -164,4 +179,5 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             self._numbers[id(tensor)] = number
             self._holders[number] = self._holders.get(number, 0) + 1
             # Nobody has seen the tensor yet: apart from the graph, the list of outputs stands where sweep's entry will.
-            self._alive[id(tensor)] = (tensor, sys.getrefcount(tensor))
+            alive = self._large if size >= _LARGE else self._small
+            alive[id(tensor)] = (tensor, sys.getrefcount(tensor))
