@@ -33,7 +33,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
@@ -54,6 +54,12 @@ lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and 
 
 benchmark-accuracy: $(STAMPS)/demo ## predicted against measured peaks of all configurations; an hour the first time
 	python -m benchmarks.accuracy $(BENCHMARK_ARGS)
+
+benchmark-modes: $(STAMPS)/demo ## the same for graph, XLA and eager mode, from building to prediction; an hour
+	python -m benchmarks.modes $(BENCHMARK_ARGS)
+
+benchmark-saving: $(STAMPS)/demo ## predicted against measured host memory of saving models in every format
+	python -m benchmarks.saving $(BENCHMARK_ARGS)
 
 benchmark-example: $(STAMPS)/demo ## the founding example predicted, and run where there is room: 21 GiB for all of it
 	python -m benchmarks.example $(BENCHMARK_ARGS)

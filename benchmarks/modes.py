@@ -42,6 +42,9 @@ from tensorboard_plugin_memest.memory.units import format_bytes
 
 MEASURE, ESTIMATE = "measure", "estimate"
 
+# Less than a process may take: what XLA was not asked about is no row.
+COMPILE_TIMEOUT_S = 540
+
 # Processes a configuration is measured in: XLA repeats to the kilobyte.
 PROCESSES = {GRAPH: 2, XLA: 1, EAGER: 2}
 
@@ -144,10 +147,14 @@ def estimate_mode(name: str, mode: str) -> dict[str, Any]:
         targets=configuration.targets,
         jit_compile=mode == XLA,
         run_eagerly=mode == EAGER,
+        compile_timeout=COMPILE_TIMEOUT_S,
         **further,
     )
     if made.subject.mode != mode:
         raise ValueError(f"The estimate is for {made.subject.mode}, not for {mode}.")
+    unasked = [note for note in made.assumptions if note.startswith("APPROXIMATION")]
+    if unasked:
+        raise ValueError(unasked[0])
     return {
         "seconds": time.perf_counter() - begun,
         "phases": {phase.name: (phase.peak_bytes, *phase.peak_range) for phase in made.phases.values()},

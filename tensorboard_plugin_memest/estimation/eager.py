@@ -22,8 +22,8 @@ from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 _SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "IdentityN"}
 
 
-# Tensors of so many bytes are looked after at every op. Smaller ones, and what ops remember, may be found gone a few ops
-# later where there are more than so many.
+# Tensors of so many bytes are looked after at every op. Smaller ones, and what ops remember, may be found gone a few
+# ops later where there are more than so many.
 _LARGE = 2**16
 _OFTEN = 500
 
