@@ -12,6 +12,12 @@ LAUNCH_SECONDS = 3e-6
 BYTES_PER_SECOND = 8e9
 OPERATIONS_PER_SECOND = 5e10
 
+# A kernel that has next to nothing to do, and what is small enough to be in a core's cache.
+KERNEL_SECONDS = 1e-6
+CACHED_BYTES = 2**20
+CACHED_BYTES_PER_SECOND = 3e10
+CYCLES_PER_SECOND = 2.5e9
+
 
 def seconds(graph: StepGraph, index: int) -> float:
     """About how many seconds the kernel of node `index` runs."""
@@ -19,6 +25,15 @@ def seconds(graph: StepGraph, index: int) -> float:
     moved = sum(output.bytes for output in node.outputs)
     moved += sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
     return LAUNCH_SECONDS + moved / BYTES_PER_SECOND + _operations(graph, node) / OPERATIONS_PER_SECOND
+
+
+def cycles(graph: StepGraph, index: int) -> float:
+    """About how many cycles of the time stamp counter the kernel of node `index` takes, without what goes around it."""
+    node = graph.nodes[index]
+    moved = sum(output.bytes for output in node.outputs)
+    moved += sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
+    each = CACHED_BYTES_PER_SECOND if moved <= CACHED_BYTES else BYTES_PER_SECOND
+    return CYCLES_PER_SECOND * (KERNEL_SECONDS + moved / each + _operations(graph, node) / OPERATIONS_PER_SECOND)
 
 
 def _operations(graph: StepGraph, node: Node) -> float:

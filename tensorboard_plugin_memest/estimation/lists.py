@@ -4,7 +4,7 @@ An optional, such as a loop over batches gets from its iterator, is a list, too:
 
 Source of the rules: `tensorflow/core/kernels/list_kernels.cc`, `tensorflow/core/kernels/data/optional_ops.cc`. A list
 holds references to its elements' memory; pushing and setting share the tensor, `TensorListFromTensor` copies each row,
-`TensorListStack` makes one new tensor.
+`TensorListStack` makes one new tensor. Zeros like a list, and sums of lists, are lists of as many new tensors.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 LIST_OPS = {
     "EmptyTensorList", "TensorListReserve", "TensorListFromTensor", "TensorListPushBack", "TensorListSetItem",
     "TensorListGetItem", "TensorListPopBack", "IteratorGetNextAsOptional", "OptionalFromValue", "OptionalGetValue",
+    "ZerosLike", "AddN",
 }  # fmt: skip
 
 Allocate = Callable[[int, int], Buffer]  # (output of the node that the memory is for, bytes)
@@ -73,6 +74,12 @@ def list_result(
             tensor = graph.nodes[node.inputs[0][0]].outputs[node.inputs[0][1]]
             rows = tensor.shape[0] if tensor.shape else 0
             return ListResult([TensorList([_held(allocate(0, tensor.bytes // rows)) for _ in range(rows)])])
+        case "ZerosLike" if given:
+            zeros = [element and _held(allocate(0, element.bytes)) for element in given.elements]
+            return ListResult([TensorList(zeros)])
+        case "AddN" if given:
+            lists = [given_list.elements for given_list in inputs if isinstance(given_list, TensorList)]
+            return ListResult([TensorList([_sum(elements, allocate) for elements in zip(*lists, strict=False)])])
         case "TensorListPushBack" if given:
             made = _writable(given)
             made.elements.append(_held(inputs[1]))
@@ -92,6 +99,12 @@ def list_result(
             last = made.elements.pop()
             return ListResult([made, last or allocate(1, node.outputs[1].bytes)], (last,))
     return None
+
+
+def _sum(elements: Sequence[Buffer | None], allocate: Allocate) -> Buffer | None:
+    """The sum of elements of several lists; one that is alone is shared."""
+    there = [element for element in elements if element is not None]
+    return _held(there[0] if len(there) == 1 else allocate(0, there[0].bytes)) if there else None
 
 
 def _position(given: TensorList, iteration: int, known: int | None) -> int:

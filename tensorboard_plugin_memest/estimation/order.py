@@ -8,7 +8,7 @@ pool unless the thread has nothing else to do. On a GPU no kernel counts as expe
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
@@ -22,6 +22,53 @@ INEXPENSIVE = {
 
 # Kernels that finish on a thread of their own, after the pool has run out of other work.
 ASYNCHRONOUS = {"IteratorGetNext", "IteratorGetNextAsOptional"}
+
+
+# A kernel counts as expensive while it seems to take more cycles than so many; what it is thought to take at first, and
+# how much of the next estimate the last one is.
+EXPENSIVE_CYCLES = 8_000
+FIRST_CYCLES = 100e6
+KEPT = 0.9
+
+
+class Learnt:
+    """What the executor has learnt about how long kernels run, over all steps: the same kernel, the same estimate.
+
+    A kernel of a few microseconds is taken for an expensive one some 90 times, and for a cheap one from then on. In a
+    loop that is after a few steps. Source: `executor.cc` (`KernelStats`).
+    """
+
+    def __init__(self, cycles_of: Callable[[int], float]) -> None:
+        """Nothing learnt yet.
+
+        Args:
+            cycles_of: about how many cycles a node's kernel really takes.
+        """
+        self._cycles_of = cycles_of
+        self._thought: dict[int, float] = {}
+        self._runs: Counter[int] = Counter()
+        self.cheap: frozenset[int] = frozenset()
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._runs.clear()
+
+    def ran(self, node: int) -> None:
+        """A node's kernel has run."""
+        self._runs[node] += 1
+        self._learn(node, 1)
+
+    def again(self) -> None:
+        """A step like the one before has run."""
+        for node, times in self._runs.items():
+            self._learn(node, times)
+
+    def _learn(self, node: int, times: int) -> None:
+        really = self._cycles_of(node)
+        thought = really + (self._thought.get(node, FIRST_CYCLES) - really) * KEPT**times
+        self._thought[node] = thought
+        if (thought <= EXPENSIVE_CYCLES) != (node in self.cheap):
+            self.cheap ^= {node}
 
 
 class Steps(Protocol):
@@ -79,14 +126,22 @@ class PoolOrder:
     A thread takes its own newest task first, then what was queued from outside, then the oldest task of another thread.
     """
 
-    def __init__(self, threads: int, op_of: Callable[[int], str], seconds_of: Callable[[int], float]) -> None:
+    def __init__(
+        self,
+        threads: int,
+        op_of: Callable[[int], str],
+        seconds_of: Callable[[int], float],
+        learnt: Learnt | None = None,
+    ) -> None:
         """An order for a pool.
 
         Args:
             threads: number of inter-op threads, at least 1.
             op_of: type of a node, by index.
             seconds_of: about how long a node's kernel runs; with one thread it does not matter.
+            learnt: what earlier steps taught, and this one will, about nodes that run many times; None for nothing.
         """
+        self._learnt = learnt
         self._op_of = op_of
         self._seconds_of = seconds_of
         self._lines: list[deque[int]] = [deque() for _ in range(threads)]
@@ -98,12 +153,21 @@ class PoolOrder:
         return PoolOrder(len(self._lines), op_of, seconds_of)
 
     def of_many(self, size: int, dead: Collection[int]) -> PoolOrder:
-        op_of, seconds_of = self._op_of, self._seconds_of
-        return PoolOrder(
-            len(self._lines),
-            lambda number: "NoOp" if number in dead else op_of(number % size),
-            lambda number: 0.0 if number in dead else seconds_of(number % size),
-        )
+        op_of, seconds_of, learnt = self._op_of, self._seconds_of, self._learnt
+
+        def kind(number: int) -> str:
+            node = number % size
+            return "NoOp" if number in dead or (learnt is not None and node in learnt.cheap) else op_of(node)
+
+        def lasts(number: int) -> float:
+            if number in dead:
+                return 0.0
+            node = number % size
+            if learnt is not None and op_of(node) not in INEXPENSIVE:
+                learnt.ran(node)
+            return seconds_of(node)
+
+        return PoolOrder(len(self._lines), kind, lasts)
 
     def run(self, steps: Steps) -> None:
         # They all follow from one node, the source, with which a thread of the pool begins.

@@ -11,13 +11,13 @@ from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
 from tensorboard_plugin_memest.estimation.births import Birth, birth_events, existing_events, shared_birth_events
-from tensorboard_plugin_memest.estimation.cost import seconds
+from tensorboard_plugin_memest.estimation.cost import cycles, seconds
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
 from tensorboard_plugin_memest.estimation.folding import is_folded
-from tensorboard_plugin_memest.estimation.order import InlineOrder, Order, PoolOrder
+from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.small import handle_event, trace_events
 from tensorboard_plugin_memest.estimation.variables import Variable
@@ -40,6 +40,12 @@ MOST_BATCHES = 4
 
 # Later steps are not all alike: where an update copies a variable, its memory changes places from step to step.
 STEADY_STEPS = 3
+
+# In loops the executor learns meanwhile which kernels are cheap; so many steps are looked at while it does.
+LEARNING_STEPS = 6
+
+# By how much at most all kernels together are slower or faster than thought: processors, and what else they do.
+LARGEST_SLOWNESS = 2.0
 
 
 @dataclass(frozen=True)
@@ -136,17 +142,30 @@ class _Stretch:
 
 
 @dataclass(frozen=True)
+class _Orders:
+    """The orders of a run's steps: makes the next one, and what they learn about kernels."""
+
+    next: Callable[[], Order]
+    learnt: Learnt | None = None
+
+    @property
+    def state(self) -> frozenset[int]:
+        """What is known by now to be cheap."""
+        return self.learnt.cheap if self.learnt is not None else frozenset()
+
+
+@dataclass(frozen=True)
 class _Play:
     """One way in which a run can go.
 
     Attributes:
-        order: decides what runs next, a new one for each step.
+        orders: makes what decides what runs next: a new one for each step, of those of a run that begins anew.
         edges: what leads where in the executor's graph.
         beside: sizes of tensors that lie in the pool beside the run and are not counted: what decides which chunks
             are free, and so how much of one a tensor leaves unused.
     """
 
-    order: Callable[[], Order]
+    orders: Callable[[], _Orders]
     edges: Edges
     beside: Sequence[int] = ()
 
@@ -203,27 +222,33 @@ def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> I
 
 
 def _trained(run: Run, device: Device, program: Program, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
+    orders = play.orders()
+
     def step() -> list[Event]:
-        return Execution(program, play.order(), store, edges=play.edges).run()
+        if orders.learnt is not None:
+            orders.learnt.begin()
+        return Execution(program, orders.next(), store, edges=play.edges).run()
 
     slots = shared_birth_events(run.slots, store, on_the_host=device.kind == CPU)
     # A function that creates variables is traced a second time for all further calls.
     traces = trace_events(run.kept_by_trace * (2 if run.slots else 1))
     yield _Stretch("", _on_the_host(device, traces))
     first = [*slots, *_on_the_host(device, list(_folding_events(program))), *program.constant_events()]
-    before, sharing = dict(store.buffers), store.sharing
+    before, state = dict(store.buffers), (store.sharing, orders.state)
     kinds = program.kinds_of_steps(store.values)
     events = step()
     yield _Stretch("first_step", first + events, len(first), beside=play.beside)
     for number in range(1, 1 + max(STEADY_STEPS, len(kinds))) if len(kinds) > 1 else ():
         store.values = dict(kinds[number % len(kinds)])
         yield _Stretch("step", step(), 0, alike=False)
-    for _ in range(STEADY_STEPS) if len(kinds) == 1 else ():
-        if store.sharing != sharing:
-            before, sharing = dict(store.buffers), store.sharing
+    for _ in range(STEADY_STEPS if orders.learnt is None else LEARNING_STEPS) if len(kinds) == 1 else ():
+        if (store.sharing, orders.state) != state:
+            before, state = dict(store.buffers), (store.sharing, orders.state)
             events = step()
             yield _Stretch("step", events, 0)
         else:
+            if orders.learnt is not None:
+                orders.learnt.again()
             # The same happens as in the step before; only where in memory the variables lie is another matter.
             moved = {held: before[variable] for variable, held in store.buffers.items() if held is not before[variable]}
             yield _Stretch("step", events, 0, moved)
@@ -237,23 +262,34 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
     seeds = range(max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // program.ops)))
     batch = [output.bytes for node in graph.nodes if node.op in BATCHES for output in node.outputs if output.bytes]
 
-    def pool(threads: int, seed: int) -> Callable[[], Order]:
+    def pool(threads: int, seed: int) -> Callable[[], _Orders]:
         # Kernels run faster or slower than thought, so which of two threads is done first varies.
         chance = random.Random(seed)
         spread = math.log(LARGEST_FACTOR)
         varied = [cost if seed == 0 else cost * math.exp(chance.uniform(-spread, spread)) for cost in costs]
-        return lambda: PoolOrder(threads, lambda index: graph.nodes[index].op, varied.__getitem__)
+        slower = 1.0 if seed == 0 else math.exp(chance.uniform(-1, 1) * math.log(LARGEST_SLOWNESS))
 
-    def play(order: Callable[[], Order], seed: int) -> _Play:
+        def orders() -> _Orders:
+            learnt = Learnt(lambda index: slower * cycles(graph, index)) if program.plan.loops else None
+            return _Orders(
+                lambda: PoolOrder(threads, lambda index: graph.nodes[index].op, varied.__getitem__, learnt), learnt
+            )
+
+        return orders
+
+    def inline() -> _Orders:
+        return _Orders(InlineOrder)
+
+    def play(orders: Callable[[], _Orders], seed: int) -> _Play:
         edges = executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed)
         # On a CPU the pool holds what the data pipeline has ready, too.
         beside = batch * (seed % MOST_BATCHES) if device.kind == CPU else ()
-        return _Play(order, edges, beside)
+        return _Play(orders, edges, beside)
 
     if device.kind == GPU:
-        return [play(InlineOrder, seed) for seed in seeds], [play(pool(1, 0), 0)]
+        return [play(inline, seed) for seed in seeds], [play(pool(1, 0), 0)]
     likely = [play(pool(device.threads, seed), seed) for seed in seeds]
-    return likely, [play(InlineOrder, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(InlineOrder, 0)]
+    return likely, [play(inline, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(inline, 0)]
 
 
 def _on_the_host(device: Device, events: list[Event]) -> list[Event]:

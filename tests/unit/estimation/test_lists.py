@@ -171,3 +171,25 @@ def test_an_optional_holds_what_it_is_made_from():
     result, _ = run("OptionalFromValue", one)
     assert elements(result) == [one]
     assert one.references == 2
+
+
+def test_zeros_like_a_list_are_as_many_new_tensors():
+    first, second = held(400), held(80)
+    given = listing(first, None, second)
+    result, made = run("ZerosLike", given)
+    zeros = elements(result)
+    assert [zero and (zero.bytes, zero.references) for zero in zeros] == [(400, 1), None, (80, 1)]
+    assert made.all == [(0, 400), (0, 80)]
+    assert given.elements == [first, None, second]
+
+
+def test_sums_of_lists_are_new_tensors_and_what_is_alone_is_shared():
+    first, second, alone = held(400), held(400), held(80)
+    result, made = run("AddN", listing(first, None, None), listing(second, alone, None))
+    total, shared, nothing = elements(result)
+    assert total is not None
+    assert (total.bytes, total.references) == (400, 1)
+    assert made.all == [(0, 400)]
+    assert shared is alone
+    assert alone.references == 3
+    assert nothing is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorboard_plugin_memest.estimation.order import InlineOrder, PoolOrder
+from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, PoolOrder
 
 
 class Graph:
@@ -120,3 +120,53 @@ def test_every_node_runs_once_after_all_it_waits_for(threads):
     ops = ["MatMul" if node % 3 else "Identity" for node in range(side * side)]
     graph = run(pool(threads, ops, [1 + node % 4 for node in range(side * side)]), *waits)
     assert sorted(graph.started) == list(range(side * side))
+
+
+def test_a_kernel_that_is_quick_is_known_to_be_after_some_ninety_runs():
+    learnt = Learnt(lambda node: 1_000.0 if node == 0 else 50_000.0)
+    runs = 0
+    while not learnt.cheap:
+        learnt.ran(0)
+        learnt.ran(1)
+        runs += 1
+    assert 85 < runs < 100
+    assert learnt.cheap == {0}
+
+
+def test_steps_that_are_alike_teach_as_much_as_if_they_had_run():
+    seen, told = (Learnt(lambda node: 1_000.0) for _ in range(2))
+    for _ in range(7 * 20):
+        seen.ran(0)
+    for _ in range(20):
+        told.ran(0)
+    for _ in range(2):
+        told.again()
+    assert not told.cheap
+    for _ in range(4):
+        told.again()
+    assert told.cheap == seen.cheap == {0}
+
+
+def test_what_has_become_cheap_runs_in_line_with_what_always_was():
+    def order_of(learnt):
+        started = []
+
+        class Fan:
+            roots = (0,)
+
+            def start(self, node):
+                started.append(node)
+
+            def finish(self, node):
+                return (1, 2, 3) if node == 0 else ()
+
+        PoolOrder(1, lambda node: "MatMul", lambda node: 1.0, learnt).of_many(4, ()).run(Fan())
+        return started
+
+    learnt = Learnt(lambda node: 10.0)
+    # Of several expensive ones the last goes on in line, and the thread takes its newest task first.
+    assert order_of(learnt) == [0, 3, 2, 1]
+    for _ in range(100):
+        for node in range(4):
+            learnt.ran(node)
+    assert order_of(learnt) == [0, 1, 2, 3]
