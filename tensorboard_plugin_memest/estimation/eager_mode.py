@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
@@ -35,11 +35,14 @@ def phases_of_eager(training: Training, device: Device) -> tuple[dict[str, Phase
     if training.built is not None:
         stretches.append(("build", birth_events(training.built, store)))
     stretches.append(("", [event for one in training.others for event in existing_events(one, store)]))
+    copied: set[int] = set()
     for one in training.eager_steps:
         scratch = _workspaces(one, device)
         if one.phase == "step":
-            stretches.append(("first_step", _events(one, weights, scratch, birth_events(training.slots, store))))
-        stretches += [(one.phase, _events(one, weights, scratch)) for _ in range(2)]
+            slots = birth_events(training.slots, store)
+            stretches.append(("first_step", _events(one, weights, scratch, copied, slots)))
+        copied |= one.copied
+        stretches += [(one.phase, _events(one, weights, scratch, copied)) for _ in range(2)]
     phases = {}
     for name, events in stretches:
         played = memory.play(events)
@@ -64,9 +67,21 @@ def _workspaces(step: EagerStep, device: Device) -> dict[str, Workspace]:
 
 
 def _events(
-    step: EagerStep, weights: Sequence[Variable], workspaces: Mapping[str, Workspace], slots: Sequence[Event] = ()
+    step: EagerStep,
+    weights: Sequence[Variable],
+    workspaces: Mapping[str, Workspace],
+    copied: Set[int],
+    slots: Sequence[Event] = (),
 ) -> list[Event]:
-    """What a step does; `slots` come to be when the optimizer gets its first gradients."""
+    """What a step does.
+
+    Args:
+        step: the step.
+        weights: the model's weights.
+        workspaces: what the kernels of some ops allocate for themselves, by the op's name.
+        copied: ids of the handles of variables that are copied for every read.
+        slots: what happens when the optimizer gets its first gradients.
+    """
     events = []
     waiting = list(slots)
     for name, shape, dtype in step.batch:
@@ -79,6 +94,9 @@ def _events(
     left = dict.fromkeys(range(len(buffers)))
     running = "(start)"
     for number, is_made in step.run.steps:
+        if number in step.reads and step.reads[number] not in copied:
+            left.pop(number, None)
+            continue
         if is_made:
             running = step.names[number]
             if parts[number] == UPDATE:
@@ -124,7 +142,9 @@ def _tag(step: EagerStep, number: int, part: str, is_kept: bool, weights: Sequen
     layer, variable = step.owners.find(name).layer, None
     role = f"{made.op} output"
     category = Category.ACTIVATIONS if is_kept else Category.TEMPORARIES
-    if part == UPDATE:
+    if number in step.reads:
+        category, role = Category.TEMPORARIES, "copy of a variable, made to read it"
+    elif part == UPDATE:
         layer, category, role = OPTIMIZER, Category.TEMPORARIES, "update temporary"
     elif part == BACKWARD:
         fit = [one for one in weights if one.layer == layer and one.shape == made.shape and one.trainable]

@@ -8,7 +8,7 @@ it for a gradient.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
-from tensorboard_plugin_memest.estimation.called import traced_step
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
 from tensorboard_plugin_memest.estimation.graph import StepGraph, traced_graph
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
@@ -26,8 +25,13 @@ from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, UntraceableError
 from tensorboard_plugin_memest.estimation.unrolled import unrolled
 
-# What these give is the variable's own memory, or none.
-_NO_MEMORY = {"ReadVariableOp", "VarHandleOp", "Placeholder"}
+# What these give is no memory.
+_NO_MEMORY = {"VarHandleOp", "Placeholder"}
+
+# What a read gives is the variable's own memory, unless ops of the second kind have changed some of its rows before:
+# from then on TensorFlow copies it for every read (`copy_on_read_mode` of tensorflow/core/framework/resource_var.h).
+_READ = "ReadVariableOp"
+_CHANGES_ROWS = ("ResourceScatter", "ResourceSparseApply")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class EagerStep:
         batch: (name, shape, dtype) of each tensor that it is fed.
         run: what it makes and gives up.
         graph: its ops.
+        reads: of those, the ones that were read of a variable, each with the id of its handle.
+        copied: ids of the handles of variables that are copied for every read afterwards.
         names: for each tensor that it makes, the name of the op.
         owners: who made which op.
         assumptions: what could not be seen.
@@ -49,6 +55,8 @@ class EagerStep:
     batch: Sequence[tuple[str, tuple[int, ...], str]]
     run: EagerRun
     graph: StepGraph
+    reads: Mapping[int, int]
+    copied: Set[int]
     names: Sequence[str]
     owners: Owners
     assumptions: list[str]
@@ -95,7 +103,9 @@ def eager_step(
         phase=phase,
         batch=fed,
         run=graph.run_so_far,
-        graph=traced_graph(traced_step(graph)),
+        graph=traced_graph(graph),
+        reads=graph.reads,
+        copied=graph.copied,
         names=graph.names,
         owners=graph.owners(LayerPaths(model)),
         assumptions=notes,
@@ -133,9 +143,15 @@ class _EagerGraph(ScratchGraph, ObservedGraph):
     def __init__(self, name: str, things: list[Any]) -> None:
         super().__init__(name, things)
         self.names: list[str] = []
+        self.reads: dict[int, int] = {}
+        self.copied: set[int] = set()
 
     def _record(self, op: Any, inputs: Any) -> None:
         if op.type in _NO_MEMORY:
             return
         super()._record(op, inputs)
+        if op.type == _READ:
+            self.reads.update((number, id(inputs[0])) for number in range(len(self.names), len(self.run_so_far.made)))
+        elif op.type.startswith(_CHANGES_ROWS):
+            self.copied.add(id(inputs[0]))
         self.names += [op.name] * (len(self.run_so_far.made) - len(self.names))

@@ -134,10 +134,22 @@ def optimized_graph(
     return step
 
 
-def traced_graph(traced: TracedStep) -> StepGraph:
-    """A step's graph as it was traced; of its variables only what is read of them."""
-    nodes = traced.definition.node
-    return _read(traced.definition, list(nodes), {}, (), _traced_shapes(nodes))
+def traced_graph(graph: tf.Graph) -> StepGraph:
+    """A graph with the ops and shapes that it has, nothing of it inferred anew; for looking at its nodes only."""
+    operations = graph.get_operations()
+    index = {op.name: number for number, op in enumerate(operations)}
+    nodes = [
+        Node(
+            name=op.name,
+            op=op.type,
+            inputs=[(index[tensor.op.name], tensor.value_index) for tensor in op.inputs],
+            control_inputs=[],
+            outputs=[_output(tensor.dtype, tensor.shape) for tensor in op.outputs],
+            attributes=op.node_def.attr,
+        )
+        for op in operations
+    ]
+    return StepGraph(nodes=nodes, variable_of={}, fetches=[], unknown=[])
 
 
 def _optimized(called: CalledStep, device: str) -> graph_pb2.GraphDef:

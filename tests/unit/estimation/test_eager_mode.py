@@ -78,3 +78,20 @@ def test_kernels_have_workspace_in_eager_mode_too():
     # TensorFlow multiplies halves as float32, all three matrices of them.
     assert used >= 600 * 400 * 4
     assert made.peak_bytes - made.peak_without_scratch_bytes >= 600 * 400 * 4
+
+
+@pytest.mark.parametrize(("optimizer", "copies"), [("sgd", True), ("rmsprop", True), ("adam", False)])
+def test_a_table_of_which_rows_were_changed_is_copied_for_every_read(optimizer, copies):
+    def table() -> keras.Model:
+        parts = [L.Embedding(5000, 32, name="table"), L.Flatten(), L.Dense(1, name="out")]
+        model = keras.Sequential([keras.Input((4,), dtype="int32"), *parts])
+        model.compile(optimizer, "mse", jit_compile=False)
+        return model
+
+    made = estimate(table, batch_size=2, run_eagerly=True, predict_batch_size=2)
+    copied = [item for item in made.phases["predict"].live_at_peak if item.role.startswith("copy of a variable")]
+    assert [(item.layer, item.requested_bytes) for item in copied] == [("table", 5000 * 32 * 4)] * copies
+    if optimizer == "sgd":
+        # It changes the rows in the first step; that one still reads the variable itself.
+        grown = made.phases["step"].requested_peak_bytes - made.phases["first_step"].requested_peak_bytes
+        assert grown >= 5000 * 32 * 4
