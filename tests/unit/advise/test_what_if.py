@@ -29,7 +29,7 @@ def estimate(**options):
 @pytest.fixture(scope="module")
 def what_if() -> WhatIf:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(made_by, "OPTIMIZERS", OPTIMIZERS[:2])
+        patch.setattr(made_by, "OPTIMIZERS", OPTIMIZERS[:1])
         patch.setattr(made_by, "SIZES", 3)
         return estimate().what_if(seconds=None)
 
@@ -37,10 +37,10 @@ def what_if() -> WhatIf:
 def test_there_is_every_combination_and_the_first_is_as_it_is(what_if):
     assert what_if.base == Choices(8, "Adam", "float32", "graph") == what_if.outcomes[0].choices
     assert what_if.batch_sizes == (2, 4, 8)
-    assert what_if.optimizers == ("Adam", "SGD", "SGD with momentum")
+    assert what_if.optimizers == ("Adam", "SGD")
     assert what_if.precisions == ("float32", "mixed_float16", "mixed_bfloat16")
     assert what_if.modes == ("graph", "xla")
-    assert len({outcome.choices for outcome in what_if.outcomes}) == len(what_if.outcomes) == 3 * 3 * 3 * 2
+    assert len({outcome.choices for outcome in what_if.outcomes}) == len(what_if.outcomes) == 3 * 2 * 3 * 2
     assert what_if.notes == ()
 
 
@@ -49,7 +49,6 @@ def test_there_is_every_combination_and_the_first_is_as_it_is(what_if):
     [
         ({}, {}),
         ({"batch_size": 4}, {"batch_size": 4}),
-        ({"optimizer": "SGD with momentum"}, {"optimizer": lambda: keras.optimizers.SGD(0.01, momentum=0.9)}),
         ({"optimizer": "SGD", "batch_size": 2}, {"optimizer": lambda: keras.optimizers.SGD(0.01), "batch_size": 2}),
         ({"mode": "xla", "batch_size": 4}, {"jit_compile": True, "batch_size": 4}),
     ],
