@@ -19,7 +19,7 @@ from tensorboard_plugin_memest.estimation.subject import NoModelError, require_s
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.errors import UsageError
-from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.estimate import WHAT_IF_SECONDS, Estimate
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.limits import resolve_limit
 
@@ -35,7 +35,7 @@ def log_model(
     logdir: str | os.PathLike[str] | None = None,
     limit: int | str | None = None,
     advice: bool = False,
-    what_if: bool = False,
+    what_if: bool | float = False,
     **as_for_estimate: Any,
 ) -> Estimate | None:
     """Estimates the training memory of `model` and writes it where TensorBoard's Memory tab finds it.
@@ -53,7 +53,8 @@ def log_model(
         advice: whether to find out, too, what to change so that it needs less (`Estimate.advice`), and write that; it
             takes as long as some ten to twenty estimates, and a limit has to be known.
         what_if: whether to estimate it with other batch sizes, optimizers, precisions and modes, too
-            (`Estimate.what_if`), for the tab's panel of choices; it takes a minute, or less for small models.
+            (`Estimate.what_if`), for the tab's panel of choices. True takes a minute, or less for small models; a
+            number of seconds ends it earlier or later.
         **as_for_estimate: as for `memest.estimate`.
 
     Returns:
@@ -67,6 +68,8 @@ def log_model(
     directory = resolve_logdir(logdir)
     limit_bytes = None if limit is None else resolve_limit(limit).bytes
     require_subject(model, "The first argument of log_model")
+    if not isinstance(what_if, (bool, int, float)) or what_if < 0:
+        raise UsageError(f"what_if={what_if!r}: pass True, False, or the seconds that other choices may be tried for.")
     try:
         made = estimate(model, batch_size=batch_size, **as_for_estimate)
         if limit_bytes is not None:
@@ -76,7 +79,7 @@ def log_model(
             if advice:
                 writer.write_advice(made.advice())
             if what_if:
-                writer.write_what_if(made.what_if())
+                writer.write_what_if(made.what_if(WHAT_IF_SECONDS if what_if is True else what_if))
     except (UsageError, NoModelError):
         raise
     except Exception as error:

@@ -45,10 +45,11 @@ def why_not(proposal: Proposal, estimate: Estimate, after: Estimate) -> str:
     worse = _worse(estimate, after)
     peak = format_bytes(estimate.peak_bytes)
     if proposal.kind == "precision":
+        shrink = after.peak_phase.categories.get(Category.ACTIVATIONS, 0) <= activations
+        halved = f"only activations, {format_bytes(activations)}, are halved, and each" if shrink else "each"
         return (
-            f"weights, gradients and slots stay float32, {format_bytes(fixed)} of {peak}; only activations, "
-            f"{format_bytes(activations)}, are halved, and each weight gets a half-precision copy while it is used."
-            f"{worse}"
+            f"weights, gradients and slots stay float32, {format_bytes(fixed)} of {peak}; {halved} weight gets a "
+            f"half-precision copy while it is used.{worse}"
         )
     if proposal.kind in ("batch", "recomputation"):
         inputs = held.get(Category.INPUTS, 0)

@@ -89,6 +89,17 @@ def test_advice_is_logged_where_it_is_asked_for(tmp_path):
     assert "sgd" in {lever.name for lever in advice.levers}
 
 
+def test_other_choices_are_logged_where_they_are_asked_for(tmp_path):
+    options = {"jit_compile": False, "device": "GPU", "compile_timeout": 0}
+    made = memest.log_model(mlp, batch_size=4, logdir=tmp_path, what_if=0.001, **options)
+    estimate, what_if = logged(tmp_path)
+    assert estimate == made
+    assert isinstance(what_if, memest.WhatIf)
+    assert what_if().peak_bytes == made.peak_bytes
+    assert what_if(batch_size=8).peak_bytes == made.at_batch_size(8).peak_bytes
+    assert "combinations were left out, after 0.001 seconds" in what_if.notes[0]
+
+
 def test_a_limit_is_logged_with_the_estimate(tmp_path):
     made = memest.log_model(mlp(), batch_size=4, logdir=tmp_path, limit="1.5GiB")
     assert made is not None
@@ -103,6 +114,7 @@ def test_a_limit_is_logged_with_the_estimate(tmp_path):
         ({"batch_size": 0}, ValueError, "batch_size must be a positive integer"),
         ({"batch_sise": 4}, TypeError, "batch_sise"),
         ({"optimizer": "adamm"}, ValueError, "adamm"),
+        ({"what_if": "SGD"}, ValueError, "what_if='SGD': pass True, False, or the seconds"),
         ({"limit": "much"}, ValueError, "'much' is not a memory size"),
         ({"device": "TPU"}, ValueError, "device must be"),
         ({"jit_compile": "always"}, ValueError, "pass True for XLA"),
