@@ -457,8 +457,13 @@ export class CurveChart extends LitElement {
       ctx.fill();
     }
     const size = { width: ctx.measureText(trend.text).width, height: FONT_SIZE * devicePixelRatio };
-    const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-    const box = placed(middle, size, bbox, [], 10 * devicePixelRatio);
+    // To the left of the middle what grows is below it.
+    const gap = 8 * devicePixelRatio;
+    const box = {
+      left: Math.max(bbox.left + gap, (from.x + to.x) / 2 - gap - size.width),
+      top: Math.max(bbox.top, (from.y + to.y) / 2 - gap - size.height),
+      ...size,
+    };
     this.#halo(ctx, trend.text, box.left, box.top + box.height);
     ctx.restore();
     return [box];
