@@ -113,6 +113,7 @@ measured_peaks = st.builds(
     before_bytes=st.none() | sizes,
     limit_bytes=st.none() | sizes,
     windows=st.lists(windows, max_size=4).map(tuple),
+    epochs=st.lists(st.tuples(sizes, sizes), max_size=3).map(tuple),
 )
 measured_profiles = st.builds(
     MeasuredProfile,

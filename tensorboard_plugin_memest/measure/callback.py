@@ -107,6 +107,11 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         if self._run is not None:
             self._run.end_batch()
 
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Notes with which step the epoch begins."""
+        if self._run is not None:
+            self._run.begin_epoch(epoch)
+
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Writes, if it is time to."""
         if self._run is not None:

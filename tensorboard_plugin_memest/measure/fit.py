@@ -137,6 +137,10 @@ class MeasuredFit:
         self._recording.discard()
         self._guard.run(PROFILING, self._profiler.discard)
 
+    def begin_epoch(self, number: int) -> None:
+        """The epoch `number`, counted from 0, begins."""
+        self._recording.begin_epoch(number)
+
     def end_epoch(self) -> None:
         """A good moment to write, and to read the profile that this run made itself.
 

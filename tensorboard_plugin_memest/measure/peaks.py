@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tensorboard_plugin_memest.memory.measured import Window
 
 MAX_WINDOWS = 512
+MAX_EPOCHS = 256
 
 
 @dataclass
@@ -103,3 +104,31 @@ def _merged(left: _Growing, right: _Growing) -> _Growing:
         max(left.window.rise_bytes, right.window.rise_bytes),
     )
     return _Growing(window, left.records + right.records)
+
+
+class EpochRecorder:
+    """At which step epochs begin: of every epoch, or of every second, fourth and so on where there are many.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int = MAX_EPOCHS) -> None:
+        self._most = most
+        self._every = 1
+        self._seen = 0
+        self._begun: list[tuple[int, int]] = []
+
+    def begin(self, number: int, step: int) -> None:
+        """The epoch `number` begins with the step `step`."""
+        if self._seen % self._every == 0:
+            if len(self._begun) == self._most:
+                self._begun = self._begun[::2]
+                self._every *= 2
+            if self._seen % self._every == 0:
+                self._begun.append((number, step))
+        self._seen += 1
+
+    def before(self, step: int) -> tuple[tuple[int, int], ...]:
+        """Number and first step of those that begin before `step`: one that had no step yet may never have any."""
+        return tuple(epoch for epoch in self._begun if epoch[1] < step)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found
 from tensorboard_plugin_memest.measure.host import resident_bytes
 from tensorboard_plugin_memest.measure.nvml import DriverTotals
-from tensorboard_plugin_memest.measure.peaks import PeakRecorder
+from tensorboard_plugin_memest.measure.peaks import EpochRecorder, PeakRecorder
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.measured import HOST, DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
@@ -83,6 +83,7 @@ class Recording:
         self._totals = totals
         self._totals_written: list[DeviceTotals] = []
         self._host_recorder = PeakRecorder()
+        self._epochs = EpochRecorder()
         self._host_start: int | None = None
         self._host_before = host()
         self._start_bytes = [0] * len(found.allocators)
@@ -96,6 +97,10 @@ class Recording:
     def steps(self) -> int:
         """How many training steps were recorded."""
         return self._kinds[TRAIN].steps
+
+    def begin_epoch(self, number: int) -> None:
+        """The epoch `number`, counted from 0, begins with the next training step."""
+        self._epochs.begin(number, self.steps)
 
     def begin(self, steps: int = 1, kind: str = TRAIN) -> None:
         """The next step begins, or the next `steps` that run together; `kind` is `"evaluate"`, say, if not training."""
@@ -181,7 +186,7 @@ class Recording:
             for name, kind in self._kinds.items():
                 for peaks in self._peaks_of(kind) if kind.steps > kind.written else ():
                     if name == TRAIN:
-                        writer.write_peaks(peaks)
+                        writer.write_peaks(replace(peaks, epochs=self._epochs.before(kind.steps)))
                     else:
                         writer.write_beside(MeasuredBeside(name, peaks))
                 if name == TRAIN and kind.steps > kind.written and self._host_recorder.steps:

@@ -46,6 +46,8 @@ class MeasuredPeaks:
         windows: all steps, in order; together they cover every step of the run.
         shared_by: how many devices of the process the allocator serves; logical CPUs share one.
         process: which of several processes of the run measured it, `"worker 1"`; None for the first, or the only one.
+        epochs: number and first step of epochs, in order; not of every one where there were many, and none of a loop
+            that has no epochs.
     """
 
     device: str
@@ -55,6 +57,7 @@ class MeasuredPeaks:
     windows: tuple[Window, ...]
     shared_by: int = 1
     process: str | None = None
+    epochs: tuple[tuple[int, int], ...] = ()
 
     @property
     def label(self) -> str:
@@ -89,6 +92,7 @@ class MeasuredPeaks:
                 for w in self.windows
             ],
             "shared_by": self.shared_by,
+            "epochs": [list(epoch) for epoch in self.epochs],
         }
 
     @classmethod
@@ -100,6 +104,7 @@ class MeasuredPeaks:
             limit_bytes=data["limit_bytes"],
             windows=tuple(Window(*row) for row in data["windows"]),
             shared_by=data.get("shared_by", 1),
+            epochs=tuple((number, step) for number, step in data.get("epochs", ())),
         )
 
 

@@ -315,7 +315,8 @@ def peaks_view(run: RunRecords) -> Plain:
 
 
 def _windows(peaks: MeasuredPeaks) -> Plain:
-    return {**_device(peaks), "windows": peaks.to_dict()["windows"]}
+    told = peaks.to_dict()
+    return {**_device(peaks), "windows": told["windows"], "epochs": told["epochs"]}
 
 
 def host_view(estimate: HostEstimate | None) -> Plain:

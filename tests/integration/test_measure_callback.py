@@ -99,6 +99,7 @@ def test_every_batch_s_peak_is_what_tensorflow_reports_after_it(tmp_path):
     measured = windows(tmp_path)
     assert measured == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
     assert len(measured) == 20
+    assert read_log(tmp_path).peaks["CPU:0"].epochs == ((0, 0), (1, 10))
 
 
 def test_the_estimate_is_logged_for_the_batch_size_of_fit_and_beside_the_peaks(tmp_path):

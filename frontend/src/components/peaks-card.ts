@@ -6,8 +6,8 @@ import { valueOf, type Load } from "../model/load";
 import type { Bytes, DevicePeaks, Overview, PeaksAnswer } from "../model/types";
 import { base, card, segments } from "../style/shared";
 import { byteAxis, type ByteAxis } from "../views/axis";
-import type { ChartData, Level } from "../views/chart";
-import { describeWindow, peaksData, trendOf } from "../views/curves";
+import type { Band, ChartData, Level } from "../views/chart";
+import { describeWindow, epochBands, peaksData, trendOf } from "../views/curves";
 import { deviceOf } from "../views/device";
 import { seriesOf, shownSeries, type Series } from "../views/series";
 import { parseStretch, stretchText, type Stretch } from "../views/stretch";
@@ -30,6 +30,7 @@ export class PeaksCard extends LitElement {
   #series: Series[] = [];
   #shown: Series | undefined;
   #data: ChartData = { x: [], series: [] };
+  #bands: Band[] = [];
 
   override willUpdate(changed: PropertyValues): void {
     if (["overview", "peaks", "chosen"].some((name) => changed.has(name))) {
@@ -39,6 +40,7 @@ export class PeaksCard extends LitElement {
       this.#data = this.#shown
         ? peaksData(this.#shown.peaks, { peak: "--measured", current: "--soft", area: "--measured-area" })
         : { x: [], series: [] };
+      this.#bands = this.#shown ? epochBands(this.#shown.peaks) : [];
     }
   }
 
@@ -134,6 +136,7 @@ export class PeaksCard extends LitElement {
         .extent=${[0, last + 1] as const}
         .stretch=${parseStretch(this.stretch)}
         .levels=${levels}
+        .bands=${this.#bands}
         .trend=${leak ? trendOf(leak, this.unit) : null}
         .formatX=${grouped}
         .describe=${(index: number) => describeWindow(peaks, index, this.unit)}

@@ -432,6 +432,8 @@ export interface DevicePeaks {
   before_bytes: Bytes | null;
   limit_bytes: Bytes | null;
   windows: Window[];
+  /** Number, from 0, and first step of epochs; of many only some, and none where there are none. */
+  epochs?: [number: number, firstStep: number][];
 }
 
 /** What was measured beside the training steps; for the host, its memory in them. */

@@ -1,7 +1,16 @@
 import { describe, expect, it } from "vitest";
 import type { Timeline } from "../model/types";
 import { aligned, curve, peaks } from "../testing/samples";
-import { describeBoth, describeMoment, describeWindow, formatTime, overlaid, peakPin, peaksData } from "./curves";
+import {
+  describeBoth,
+  describeMoment,
+  describeWindow,
+  epochBands,
+  formatTime,
+  overlaid,
+  peakPin,
+  peaksData,
+} from "./curves";
 
 const timeline: Timeline = {
   unit: "ns",
@@ -72,6 +81,23 @@ describe("windows of steps", () => {
     expect(data.series.map((series) => series.values)).toEqual([
       [3100, 2950, 3050, 3050],
       [2000, 2010, 1990, 1990],
+    ]);
+  });
+
+  it("lie in epochs, where there are any", () => {
+    expect(epochBands(peaks())).toEqual([]);
+    expect(
+      epochBands(
+        peaks({
+          epochs: [
+            [0, 0],
+            [1, 4],
+          ],
+        }),
+      ),
+    ).toEqual([
+      { name: "epoch 1", start: 0, end: 4 },
+      { name: "epoch 2", start: 4, end: 10 },
     ]);
   });
 

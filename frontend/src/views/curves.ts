@@ -1,6 +1,6 @@
 import { formatBytes, grouped, type Unit } from "../format/bytes";
 import type { Aligned, Bytes, Curve, DevicePeaks, Leak, Timeline } from "../model/types";
-import type { ChartData, Pin, Told, Trend } from "./chart";
+import type { Band, ChartData, Pin, Told, Trend } from "./chart";
 import { shortened } from "./words";
 
 const MICROSECOND = 1e3;
@@ -132,6 +132,12 @@ export function peaksData(
       { label: "in use after the step", values: current, colour: colours.current },
     ],
   };
+}
+
+/** Epochs as stretches of steps, called as Keras calls them: from 1 on. */
+export function epochBands({ epochs = [], windows }: DevicePeaks): Band[] {
+  const end = (windows.at(-1)?.[1] ?? -1) + 1;
+  return epochs.map(([number, start], n) => ({ name: `epoch ${number + 1}`, start, end: epochs[n + 1]?.[1] ?? end }));
 }
 
 /** The window at `index` in words. */

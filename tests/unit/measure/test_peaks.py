@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorboard_plugin_memest.measure.peaks import MAX_WINDOWS, PeakRecorder
+from tensorboard_plugin_memest.measure.peaks import MAX_WINDOWS, EpochRecorder, PeakRecorder
 from tensorboard_plugin_memest.memory.measured import Window
 
 BYTES = st.integers(0, 2**45)
@@ -131,6 +131,17 @@ def test_a_million_steps_are_cheap_and_resolved_alike():
 def test_a_record_of_no_step_is_refused(steps):
     with pytest.raises(ValueError, match=f"at least one step, not {steps}"):
         PeakRecorder().record(1, 1, 1, steps)
+
+
+def test_epochs_are_kept_evenly_however_many_there_are():
+    recorder = EpochRecorder(4)
+    for number in range(3):
+        recorder.begin(number, 10 * number)
+    assert recorder.before(20) == ((0, 0), (1, 10))
+    assert recorder.before(21) == ((0, 0), (1, 10), (2, 20))
+    for number in range(3, 13):
+        recorder.begin(number, 10 * number)
+    assert recorder.before(1000) == ((0, 0), (4, 40), (8, 80), (12, 120))
 
 
 def test_too_few_windows_are_refused():

@@ -47,6 +47,17 @@ def test_each_device_has_its_peaks_its_source_and_what_was_before(tmp_path):
     assert gpu.calls == cpu.calls == ["read", "reset", "read", "read", "reset", "read", "read"]
 
 
+def test_epochs_are_told_with_the_steps_that_they_begin_with(tmp_path):
+    recording = Recording(tmp_path, Found((Fake([(0, 0), *[(3, 3), (1, 10)] * 3]),)))
+    recording.begin_epoch(5)
+    record_steps(recording, 2)
+    recording.begin_epoch(6)
+    record_steps(recording, 1)
+    recording.begin_epoch(7)
+    recording.close()
+    assert read_log(tmp_path).peaks["GPU:0"].epochs == ((5, 0), (6, 2))
+
+
 def test_steps_that_run_together_are_one_record_of_all_of_them(tmp_path):
     recording = Recording(tmp_path, Found((Fake([(0, 0), (3, 3), (1, 10), (4, 4), (2, 20)]),)))
     recording.begin(4)
