@@ -30,9 +30,10 @@ LogModel = Callable[..., "Estimate | None"]
 class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     """Logs what a training will need, and measures what it does need, for TensorBoard's Memory tab.
 
-    When `fit` begins it logs the estimate of the model. Then it records, batch by batch, the highest number of bytes
-    in use (the peak that `tf.config.experimental.get_memory_info` reports, reset before each batch) and those in use
-    after it, on every device whose allocator counts. Memory profiles that appear in `logdir` during the training are
+    When `fit` begins it logs the estimate of the model; of a model that its first batch builds, after that batch. It
+    records, batch by batch, the highest number of bytes in use (the peak that
+    `tf.config.experimental.get_memory_info` reports, reset before each batch) and those in use after it, on every
+    device whose allocator counts. Memory profiles that appear in `logdir` during the training are
     added, and it can make one itself. Validation is not part of any training batch; batches of validation, and those of
     `evaluate` and `predict`, which take this callback, too, are recorded apart. Beside the devices' memory it records
     the process's resident set before and after each step.
@@ -90,6 +91,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._in_training = False
         self._other = EVALUATE
         self._is_estimated = False
+        self._estimate_is_due = False
         self._estimated_optimizer: Callable[[], Any] = _nothing
         self._finalizer: weakref.finalize[Any, Any] | None = None
 
@@ -106,6 +108,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         """The peak is read."""
         if self._run is not None:
             self._run.end_batch()
+            if self._estimate_is_due:
+                self._guard.run(MEASURING, self._estimate_now, self._run)
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Notes with which step the epoch begins."""
@@ -188,7 +192,10 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         if not self._is_estimated or self._estimated_optimizer() is not optimizer:
             self._is_estimated = True
             self._estimated_optimizer = weakref.ref(optimizer) if optimizer is not None else _nothing
-            self._estimate(run)
+            # A model that is built by its first batch does not say before what it takes.
+            self._estimate_is_due = not self.model.built and "inputs" not in self._for_log_model
+            if not self._estimate_is_due:
+                self._estimate(run)
         watch(self.model, TRAIN_FUNCTION, self._tell_of_error)
 
     def _begin_run(self) -> MeasuredFit:
@@ -212,6 +219,10 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._in_training = False
         if self._run is not None:
             self._run.fail(error)
+
+    def _estimate_now(self, run: MeasuredFit) -> None:
+        self._estimate_is_due = False
+        self._estimate(run)
 
     def _estimate(self, run: MeasuredFit) -> None:
         batch_size = self._for_log_model["batch_size"] or batch_size_of_fit()

@@ -149,20 +149,28 @@ class Monitor:
         except BaseException as error:
             with self._lock:
                 self._inside -= 1
+                self._overlapping -= steps
                 self._told = error
                 if self._run is not None:
                     self._run.fail(error)
-                    if not self._inside:
-                        self._run.discard_batch()
+                self._leave()
             raise
         with self._lock:
             self._inside -= 1
-            if self._inside:
-                return
+            self._leave()
+
+    def _leave(self) -> None:
+        """A thread has left its step; the last one closes the record of those that got through."""
+        if self._inside:
+            return
+        if not self._overlapping:
             if self._run is not None:
-                self._run.end_batch(self._overlapping)
-            for observer in OBSERVERS:
-                observer.end(self._overlapping)
+                self._run.discard_batch()
+            return
+        if self._run is not None:
+            self._run.end_batch(self._overlapping)
+        for observer in OBSERVERS:
+            observer.end(self._overlapping)
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:

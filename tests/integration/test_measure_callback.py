@@ -114,6 +114,61 @@ def test_the_estimate_is_logged_for_the_batch_size_of_fit_and_beside_the_peaks(t
     assert len(list((tmp_path / "memest").iterdir())) == 1
 
 
+class OwnStep(keras.Model):
+    """A model that its first batch builds, and that trains in a way of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = keras.layers.Dense(9)
+
+    def call(self, x):
+        return keras.ops.mean(self.dense(x), axis=(1, 2, 3), keepdims=False)[:, None]
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = keras.ops.mean((self(x, training=True) - y) ** 2)
+        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        return {"own": loss}
+
+
+def test_a_model_that_its_first_batch_builds_is_estimated_after_that(tmp_path):
+    model, reference = OwnStep(), Reference()
+    model.compile("adam", "mse", jit_compile=False)
+    with no_warning():
+        model.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[reference, MemoryCallback(tmp_path)])
+    logged = read_log(tmp_path)
+    (estimate,) = logged.estimates
+    assert (estimate.subject.batch_size, estimate.subject.parameters) == (16, 3 * 9 + 9)
+    assert [layer.info.class_name for layer in estimate.layers][:1] == ["Dense"]
+    # What estimating takes is between two steps.
+    assert windows(tmp_path) == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
+
+
+FULL_DISK = """
+import resource, sys
+import numpy as np, keras, memest
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile("sgd", "mse", jit_compile=False)
+x, y = np.ones((64, 4), "float32"), np.ones((64, 2), "float32")
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+model.fit(x, y, batch_size=8, verbose=0, callbacks=[memest.MemoryCallback(sys.argv[1], profile_batch=(2, 3))])
+with memest.monitor(sys.argv[1] + "/loop", profile_batch=(1, 2)) as m:
+    for _ in range(3):
+        with m.step():
+            model.train_on_batch(x[:8], y[:8])
+print(int(model.optimizer.iterations))
+"""
+
+
+def test_a_full_disk_is_a_warning_and_the_training_goes_on(tmp_path):
+    finished = run_python(FULL_DISK, str(tmp_path))
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.splitlines()[-1] == "11"
+    assert "memest failed while writing what was measured" in finished.stderr
+    assert "File too large" in finished.stderr
+
+
 def test_the_peak_before_training_is_that_of_building(tmp_path):
     tf.config.experimental.reset_memory_stats("CPU:0")
     model = make_model(units=2000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 
@@ -135,6 +136,29 @@ def test_a_step_that_another_error_ended_is_left_out_and_the_loop_may_go_on(tmp_
     logged = read_log(tmp_path)
     assert [w.peak_bytes for w in logged.peaks["GPU:0"].windows] == [10]
     assert logged.crashes == []
+
+
+@pytest.mark.parametrize("fails", ["first", "last"])
+def test_of_steps_that_overlap_those_that_fail_are_left_out(tmp_path, fails):
+    inside, left = threading.Barrier(2), threading.Event()
+
+    def step(number: int) -> None:
+        with contextlib.suppress(RuntimeError), m.step(number):
+            inside.wait()
+            if (number == 2) == (fails == "last"):
+                left.wait(10)
+            if number == 2:
+                raise RuntimeError("not about memory")
+        left.set()
+
+    with memest.monitor(tmp_path) as m:
+        threads = [threading.Thread(target=step, args=(number,)) for number in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert m.steps == 1
+    assert read_log(tmp_path).peaks["CPU:0"].steps == 1
 
 
 def test_misuse_is_told(tmp_path):
