@@ -30,6 +30,7 @@ export function mount(api: Api): Store {
   style.textContent = TOKENS;
   document.head.append(style);
   document.title = "Memory";
+  document.documentElement.lang = "en";
 
   const address = new Address(host);
   const store = new Store(api, (place) => address.write(place));

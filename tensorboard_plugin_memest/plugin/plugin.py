@@ -97,8 +97,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
 
     def overview_impl(self, ctx: RequestContext, experiment: str, run: str, limit: str | None = None) -> views.Plain:
         """Everything about one run that is small."""
-        limit_bytes = None if limit is None else _limit(limit)
-        return views.overview(self._reader.run(ctx, experiment, run), limit_bytes)
+        return views.overview(self._reader.run(ctx, experiment, run), None if limit is None else _limit(limit))
 
     def compare_route(self, request: wrappers.Request) -> Any:
         others = request.args.getlist("with")
@@ -295,11 +294,14 @@ def _who(request: wrappers.Request) -> tuple[RequestContext, str]:
     return plugin_util.context(request.environ), plugin_util.experiment_id(request.environ)
 
 
-def _limit(text: str) -> int:
+def _limit(text: str) -> int | str:
+    """What was typed, if it is a limit: bytes, or text that `Estimate.fits` understands."""
+    limit = int(text) if text.strip().isdecimal() else text
     try:
-        return resolve_limit(int(text) if text.strip().isdecimal() else text).bytes
+        resolve_limit(limit)
     except ValueError as error:
         raise errors.InvalidArgumentError(f"limit: {error}") from error
+    return limit
 
 
 def _stretch(request: wrappers.Request) -> Stretch:

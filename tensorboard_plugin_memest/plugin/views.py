@@ -64,20 +64,20 @@ def gpu_view(gpu: GpuModel) -> Plain:
     }
 
 
-def overview(run: RunRecords, limit_bytes: int | None) -> Plain:
+def overview(run: RunRecords, limit: int | str | None) -> Plain:
     """Everything about a run that is small.
 
     Args:
-        limit_bytes: what to judge by; None: the limit recorded with the estimate.
+        limit: what to judge by, as for `Estimate.fits`; None: the limit recorded with the estimate.
     """
     estimate = run.estimate
-    if limit_bytes is None and estimate is not None:
-        limit_bytes = estimate.limit_bytes
+    if limit is None and estimate is not None:
+        limit = estimate.limit_bytes
     compared = compare_profile(estimate, run.profiles)
     return {
         "name": run.name,
         "estimate": estimate_view(estimate, compared) if estimate else None,
-        "verdict": verdict_view(estimate.fits(limit_bytes)) if estimate and limit_bytes else None,
+        "verdict": verdict_view(estimate.fits(limit)) if estimate and limit else None,
         "advice": run.advice.to_dict() if run.advice else None,
         "measured": measured_view(run, compared),
         "crash": crash_view(run.crash) if run.crash else None,
@@ -113,9 +113,11 @@ def verdict_view(verdict: Verdict) -> Plain:
     """Whether it fits, phase by phase."""
     return {
         "limit_bytes": verdict.limit_bytes,
+        "limit_name": verdict.limit_name,
         "outcome": verdict.outcome,
         "margin_bytes": verdict.margin_bytes,
         "sentence": verdict.sentence,
+        "risks": list(verdict.risks),
         "phases": {
             name: {"peak_bytes": phase.peak_bytes, "margin_bytes": phase.margin_bytes, "outcome": phase.outcome}
             for name, phase in verdict.phases.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -32,24 +33,28 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
+@contextlib.contextmanager
+def opened(browser: Browser, server: str, *, color_scheme: str = "light") -> Iterator[Tab]:
+    """A page for the tab of a TensorBoard; checks in the end that nothing went wrong unseen in it."""
+    context = browser.new_context(viewport={"width": 1500, "height": 1100}, color_scheme=color_scheme)  # type: ignore[arg-type]
+    tab = Tab(context.new_page(), server)
+    yield tab
+    context.close()
+    assert tab.troubles == []
+    assert tab.foreign == []
+
+
 OpenTab = Callable[..., Tab]
 
 
 @pytest.fixture
 def open_tab(browser: Browser) -> Iterator[OpenTab]:
-    """Opens the Memory tab of a TensorBoard, and checks in the end that nothing went wrong unseen in it."""
-    tabs: list[Tab] = []
+    """Opens the Memory tab of a TensorBoard, as often as it is called."""
+    with contextlib.ExitStack() as tabs:
 
-    def open_one(server: str, *, run: str = "", limit: str = "", color_scheme: str = "light") -> Tab:
-        context = browser.new_context(viewport={"width": 1500, "height": 1100}, color_scheme=color_scheme)  # type: ignore[arg-type]
-        tab = Tab(context.new_page(), server)
-        tabs.append(tab)
-        tab.open(run=run, limit=limit)
-        return tab
+        def open_one(server: str, *, run: str = "", limit: str = "", color_scheme: str = "light") -> Tab:
+            tab = tabs.enter_context(opened(browser, server, color_scheme=color_scheme))
+            tab.open(run=run, limit=limit)
+            return tab
 
-    yield open_one
-    for tab in tabs:
-        tab.page.context.close()
-    for tab in tabs:
-        assert tab.troubles == []
-        assert tab.foreign == []
+        yield open_one

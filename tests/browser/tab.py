@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import ConsoleMessage, FrameLocator, Locator, Page, expect
+from playwright.sync_api import ConsoleMessage, Frame, FrameLocator, Locator, Page, expect
 
 from tensorboard_plugin_memest.memory.units import format_bytes
 
@@ -50,10 +50,20 @@ class Tab:
     def frame(self) -> FrameLocator:
         return self.page.frame_locator("iframe[src*='name=memest']")
 
+    @property
+    def inner(self) -> Frame:
+        """The tab's frame, to run scripts in."""
+        return next(frame for frame in self.page.frames if "name=memest" in frame.url)
+
     def open(self, *, run: str = "", limit: str = "") -> None:
         """Goes to the tab, as a link to it would."""
         place = "".join(f"&p.memest.{name}={quote(value)}" for name, value in (("run", run), ("limit", limit)) if value)
         self.page.goto(f"{self.server}#memest{place}")
+
+    def go(self, **place: str) -> None:
+        """Goes to a place in the tab, as a link to it would: what is not named is as it is by default."""
+        parts = "".join(f"&p.memest.{name}={quote(value, safe='')}" for name, value in place.items())
+        self.page.goto(f"{self.server}#memest{parts}")
 
     def expect_run(self, name: str) -> None:
         """Waits until the run `name` is on show, its curves and peaks included."""

@@ -25,6 +25,8 @@ export class LayersCard extends LitElement {
   #tree = new LayerTree([], []);
   #available: Column[] = [];
   #rows: TreeRow[] = [];
+  /** The layer to scroll to as soon as it is among the rows. */
+  #wanted = "";
 
   override willUpdate(changed: PropertyValues): void {
     if (changed.has("estimate")) {
@@ -43,7 +45,14 @@ export class LayersCard extends LitElement {
 
   override updated(changed: PropertyValues<this>): void {
     if (changed.has("place") && this.place.layer && this.place.layer !== changed.get("place")?.layer) {
-      this.#reveal(this.place.layer);
+      this.#wanted = this.place.layer;
+      this.#uncover(this.#wanted);
+    }
+    if (this.#wanted && this.#rows.some(({ path }) => path === this.#wanted)) {
+      const table = this.renderRoot.querySelector("memest-layer-table")!;
+      const path = this.#wanted;
+      this.#wanted = "";
+      void table.updateComplete.then(() => table.reveal(path));
     }
   }
 
@@ -220,7 +229,7 @@ export class LayersCard extends LitElement {
   }
 
   /** Makes a layer that was linked to visible: unfolds what it lies in, and takes away a filter that hides it. */
-  #reveal(path: string): void {
+  #uncover(path: string): void {
     let folds = this.#folds();
     for (const group of this.#tree.around(path)) {
       if (!isOpen(this.#tree, folds, group) && group !== path) {
@@ -229,7 +238,6 @@ export class LayersCard extends LitElement {
     }
     const passes = this.#tree.list(sortingOf(this.place), filterOf(this.place)).some((row) => row.path === path);
     choose(this, passes ? folds : { ...folds, ...NO_FILTER });
-    void this.updateComplete.then(() => this.renderRoot.querySelector("memest-layer-table")?.reveal(path));
   }
 
   static override styles = [

@@ -1,4 +1,4 @@
-import { css, html, LitElement, nothing, type TemplateResult } from "lit";
+import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import type { Theme } from "../host/theme";
 import { valueOf } from "../model/load";
@@ -47,11 +47,7 @@ const SLOTS: readonly Slot[] = [
     title: "",
     width: "whole",
     draw: ({ overview, shown }) =>
-      html`<memest-verdict-card
-        .overview=${overview}
-        .limit=${shown.place.limit}
-        .unit=${shown.place.unit}
-      ></memest-verdict-card>`,
+      html`<memest-verdict-card .overview=${overview} .unit=${shown.place.unit}></memest-verdict-card>`,
   },
   {
     id: "problems",
@@ -249,6 +245,15 @@ export class RunPage extends LitElement {
     this.#grown.disconnect();
     for (const type of MOVES) {
       window.removeEventListener(type, this.#moveOn, { capture: true });
+    }
+  }
+
+  override updated(changed: PropertyValues<this>): void {
+    const before = changed.get("shown")?.place.card;
+    const { card } = this.shown.place;
+    if (before !== undefined && card && card !== before) {
+      this.#target = card;
+      this.#scroll();
     }
   }
 

@@ -6,6 +6,8 @@ import { VerdictCard } from "./verdict-card";
 describe("the verdict", () => {
   const verdict = {
     limit_bytes: 2000,
+    limit_name: null,
+    risks: ["A display takes its share first."],
     outcome: "does not fit" as const,
     margin_bytes: -1000,
     sentence: "Needs 2.9 KiB; the limit is 2.0 KiB: 1000 B short.",
@@ -30,6 +32,7 @@ describe("the verdict", () => {
       limit: "2000",
       margin: "1000",
     });
+    expect(byTestId(card.shadowRoot!, "verdict-risk").map(text)).toEqual(verdict.risks);
     expect(text(byTestId(card.shadowRoot!, "difference")[0])).toBe("+1.7 %");
     expect(text(byTestId(card.shadowRoot!, "margin")[0])).toContain("Short by");
     expect(text(byTestId(card.shadowRoot!, "predicted-peak")[0])).toContain("can be 2.8 KiB to 3.5 KiB");

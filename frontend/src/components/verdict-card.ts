@@ -14,15 +14,13 @@ import "./term";
 export class VerdictCard extends LitElement {
   @property({ attribute: false }) overview!: Overview;
   @property() unit: Unit = "GiB";
-  /** As it was typed: a size or a name. */
-  @property() limit = "";
 
   override render(): TemplateResult {
     const { verdict } = this.overview;
     return html`<div class="card" data-outcome=${verdict?.outcome ?? "unknown"} data-testid="verdict">
       <div class="words">
         <h1 data-testid="verdict-sentence">${this.#sentence()}</h1>
-        ${this.#why()} ${this.#fix()} ${this.#about()}
+        ${this.#why()} ${this.#fix()} ${this.#risks()} ${this.#about()}
       </div>
       <dl>${this.#figures()}</dl>
     </div>`;
@@ -74,6 +72,11 @@ export class VerdictCard extends LitElement {
     return html`Smallest change that fits${forOther}: <b>${titles.join(" and ")}</b>, then it needs
       ${bytes(combination.needs_bytes, this.unit)}.
       <button type="button" class="link" @click=${() => showCard(this, "advice")}>All changes</button>`;
+  }
+
+  #risks(): TemplateResult[] {
+    const risks = this.overview.verdict?.risks ?? [];
+    return risks.map((risk) => html`<p class="risk" data-testid="verdict-risk">${risk}</p>`);
   }
 
   #about(): TemplateResult {
@@ -142,7 +145,7 @@ export class VerdictCard extends LitElement {
     if (verdict) {
       const short = verdict.margin_bytes < 0;
       figures.push(
-        figure("Limit", "limit", bytes(verdict.limit_bytes, this.unit), nameIn(this.limit)),
+        figure("Limit", "limit", bytes(verdict.limit_bytes, this.unit), verdict.limit_name ?? ""),
         figure(
           short ? "Short by" : "To spare",
           "margin",
@@ -204,7 +207,8 @@ export class VerdictCard extends LitElement {
       p b {
         font-weight: 600;
       }
-      p.why {
+      p.why,
+      p.risk {
         max-width: 95ch;
         text-wrap: pretty;
       }
@@ -288,8 +292,3 @@ function inPhase(name: string): string {
 
 const ASK_FOR_ADVICE = html`To see what would make it fit, log the estimate with
   <code>memest.log_model(model, …, advice=True)</code>.`;
-
-/** The name of a device; nothing of a size, which the figure says already. */
-function nameIn(limit: string): string {
-  return /^\s*[\d.]+\s*[a-z]*\s*$/i.test(limit) ? "" : `usable of ${limit}`;
-}

@@ -103,7 +103,14 @@ describe("answers that come too late", () => {
 
   it("takes the last of two limits, whichever answer is first", async () => {
     const first = deferred<Overview>();
-    const verdict = { outcome: "fits" as const, margin_bytes: 1, sentence: "", phases: {} };
+    const verdict = {
+      outcome: "fits" as const,
+      margin_bytes: 1,
+      sentence: "",
+      limit_name: null,
+      risks: [],
+      phases: {},
+    };
     const store = new Store(
       api({
         overview: (run, limit) =>

@@ -237,6 +237,10 @@ export interface PhaseMargin {
 
 export interface Verdict {
   limit_bytes: Bytes;
+  /** The device that was named. */
+  limit_name: string | null;
+  /** What may fail although the peaks fit. */
+  risks: string[];
   outcome: Outcome;
   /** Limit minus the highest peak of any phase; negative when short. */
   margin_bytes: Bytes;

@@ -36,6 +36,8 @@ describe("phaseRows", () => {
     const margin = { peak_bytes: 3000, margin_bytes: -1, outcome: "does not fit" as const };
     const verdict = {
       limit_bytes: 2999,
+      limit_name: null,
+      risks: [],
       outcome: margin.outcome,
       margin_bytes: -1,
       sentence: "",

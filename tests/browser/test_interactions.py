@@ -1,0 +1,338 @@
+"""What a person does with the tab, on one TensorBoard and in one page: the numbers that come up are Python's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tensorboard_plugin_memest.log.writer import RunWriter
+from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.units import format_bytes
+from tests.browser.conftest import opened
+from tests.browser.tab import PATIENCE, Tab, squeezed
+from tests.conftest import REPOSITORY, StartTensorBoard
+from tests.integration.http import ask, wait_for
+from tests.large import LAYERS, large_estimate
+from tests.samples import CONV, DENSE, sample_advice, sample_estimate, sample_host, sample_peaks, sample_profile
+
+LIMIT = 9_975_061_544
+AXE = REPOSITORY / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("interactions")
+    with RunWriter(place / "adam") as writer:
+        writer.write_estimate(sample_estimate(limit_bytes=LIMIT))
+        writer.write_peaks(sample_peaks())
+        writer.write_profile(sample_profile())
+        writer.write_host(sample_host())
+        writer.write_advice(sample_advice())
+    with RunWriter(place / "sgd") as writer:
+        writer.write_estimate(sample_estimate(optimizer="SGD", limit_bytes=LIMIT))
+    with RunWriter(place / "large") as writer:
+        writer.write_estimate(large_estimate())
+    return place
+
+
+def _serve(start_tensorboard: StartTensorBoard, logs: Path, *arguments: str) -> str:
+    server = start_tensorboard(logs, *arguments)
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 3)
+    return server
+
+
+@pytest.fixture(scope="module")
+def server(start_tensorboard: StartTensorBoard, logs: Path) -> str:
+    return _serve(start_tensorboard, logs)
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, server: str) -> Iterator[Tab]:
+    with opened(browser, server) as tab:
+        tab.go(run="adam")
+        tab.expect_run("adam")
+        yield tab
+
+
+@pytest.fixture
+def tab(page: Tab) -> Tab:
+    """The page with run `adam` as a link to it shows it."""
+    page.go(run="sgd")
+    page.go(run="adam")
+    page.expect_run("adam")
+    return page
+
+
+def paths(tab: Tab) -> list[str]:
+    return tab.get("layer-row").evaluate_all("all => all.map((e) => e.dataset.path)")
+
+
+def test_layers_fold_into_the_sums_of_what_is_in_them(tab: Tab) -> None:
+    estimate = sample_estimate()
+    inside = [layer for layer in estimate.layers if layer.path.startswith("sequential/")]
+    group = tab.get("layer-group", path="sequential")
+    total = group.locator('[data-column="total"]')
+    tab.expect_bytes(total, sum(layer.bytes_at_peak for layer in inside))
+    assert {layer.path for layer in inside} < set(paths(tab))
+    group.locator(".fold").click()
+    expect(tab.get("layer-row", path=DENSE)).to_have_count(0)
+    expect(group).to_have_attribute("aria-expanded", "false")
+    tab.page.wait_for_url("**p.memest.folds=sequential*")
+    # A link to here shows the same.
+    tab.page.reload()
+    tab.expect_run("adam")
+    expect(group).to_have_attribute("aria-expanded", "false")
+    tab.frame.get_by_role("button", name="Unfold all").click()
+    expect(tab.get("layer-row", path=DENSE)).to_be_visible()
+
+
+def test_layers_are_found_filtered_sorted_and_come_back(tab: Tab) -> None:
+    tab.get("layers-find").fill("CONV")
+    expect(tab.get("layer-row")).to_have_count(1)
+    assert paths(tab) == [CONV]
+    tab.get("layers-find").fill("")
+    tab.get("layers-category").select_option("optimizer_slots")
+    expect(tab.get("layer-row")).to_have_count(1)
+    tab.get("layers-category").select_option("")
+    tab.get("layers-least").select_option("1GiB")
+    expect(tab.get("layers-shown")).to_have_text("1 row")
+    tab.page.wait_for_url("**p.memest.least=1GiB*")
+    tab.frame.get_by_role("button", name="Show all", exact=True).click()
+    rows = len(sample_estimate().layers)
+    expect(tab.get("layer-row")).to_have_count(rows)
+    tab.frame.get_by_role("button", name="List", exact=True).click()
+    expect(tab.get("layer-group")).to_have_count(0)
+    head = tab.get("layer-table").locator("button[data-sort='workspace']")
+    head.click()
+    assert paths(tab)[0] == CONV
+    expect(tab.get("layer-table").locator("th[aria-sort='descending']")).to_contain_text("workspace")
+
+
+def test_columns_are_chosen(tab: Tab) -> None:
+    menu = tab.get("layers-columns")
+    menu.locator("summary").click()
+    menu.get_by_label("Output").uncheck()
+    menu.get_by_label("Share").check()
+    row = tab.get("layer-row", path=DENSE)
+    dense = next(layer for layer in sample_estimate().layers if layer.path == DENSE)
+    share = dense.bytes_at_peak / sample_estimate().peak_bytes
+    expect(row.get_by_text(f"{share:.1%}".replace("%", " %"), exact=True)).to_be_visible()
+    expect(row).not_to_contain_text("(1, 128)")
+    menu.get_by_role("button", name="The usual ones").click()
+    expect(row).to_contain_text("(1, 128)")
+    menu.locator("summary").press("Escape")
+    expect(menu.get_by_label("Output")).to_be_hidden()
+
+
+def test_the_keyboard_goes_through_the_layers(tab: Tab) -> None:
+    group = tab.get("layer-group", path="sequential")
+    group.focus()
+    group.press("ArrowDown")
+    expect(tab.get("layer-row", path=DENSE)).to_be_focused()
+    tab.get("layer-row", path=DENSE).press("Enter")
+    expect(tab.get("layer-row", path=DENSE)).to_have_attribute("aria-selected", "true")
+    tab.get("layer-row", path=DENSE).press("ArrowLeft")
+    expect(group).to_be_focused()
+    group.press("ArrowLeft")
+    expect(group).to_have_attribute("aria-expanded", "false")
+    group.press("End")
+    expect(tab.get("layer-row").last).to_be_focused()
+
+
+def test_a_dominant_item_leads_to_its_layer(tab: Tab) -> None:
+    tab.get("layer-group", path="sequential").locator(".fold").click()
+    tab.get("layers-find").fill("input")
+    expect(tab.get("layer-row", path=DENSE)).to_have_count(0)
+    tab.get("dominant-layer").first.click()
+    row = tab.get("layer-row", path=DENSE)
+    expect(row).to_be_in_viewport()
+    expect(row).to_have_attribute("aria-selected", "true")
+    expect(tab.get("layers-find")).to_have_value("")
+    tab.page.wait_for_url("**p.memest.layer=sequential%2Fdense*")
+
+
+def test_runs_are_held_against_each_other(tab: Tab) -> None:
+    adam, sgd = sample_estimate(), sample_estimate(optimizer="SGD")
+    tab.get("run-option", run="sgd").get_by_test_id("run-compare").click()
+    row = tab.get("compare-row", section="peaks", name="predicted")
+    cells = row.locator("td")
+    expect(cells.nth(0)).to_have_attribute("data-bytes", str(adam.peak_bytes))
+    expect(cells.nth(1)).to_have_attribute("data-bytes", str(sgd.peak_bytes))
+    difference = row.locator("[data-difference]")
+    expect(difference).to_have_attribute("data-difference", str(sgd.peak_bytes - adam.peak_bytes))
+    assert squeezed(difference) == "−" + format_bytes(adam.peak_bytes - sgd.peak_bytes).replace(" ", "")
+    expect(tab.get("compare-row", section="layers", name=CONV)).to_have_count(1)
+    tab.get("compare-changed").check()
+    expect(tab.get("compare-row", section="layers", name=CONV)).to_have_count(0)
+    expect(tab.get("compare-fact")).to_have_count(1)
+    expect(tab.get("compare-fact")).to_contain_text("Optimizer")
+    tab.page.wait_for_url("**p.memest.compare=sgd*")
+    tab.page.reload()
+    tab.expect_run("adam")
+    expect(difference).to_be_visible()
+    # The run beside it and the one on show change places.
+    tab.get("run-option", run="sgd").locator("label").click()
+    tab.expect_run("sgd")
+    expect(difference).to_have_attribute("data-difference", str(adam.peak_bytes - sgd.peak_bytes))
+    tab.frame.get_by_role("button", name="Stop comparing").click()
+    expect(tab.get("compare-table")).to_have_count(0)
+
+
+def test_layers_are_exported_with_exact_bytes(tab: Tab) -> None:
+    estimate = sample_estimate()
+    expected = {layer.path: layer for layer in estimate.layers}
+    found = {}
+    for format in ("csv", "json"):
+        tab.get("layers-export").locator("summary").click()
+        with tab.page.expect_download() as saved:
+            tab.get("layers-export").locator(f"[data-format='{format}']").click()
+        assert saved.value.suggested_filename == f"adam-layers.{format}"
+        text = Path(saved.value.path()).read_text()
+        found[format] = list(csv.DictReader(io.StringIO(text))) if format == "csv" else json.loads(text)
+        tab.get("layers-export").locator("summary").press("Escape")
+    for rows in found.values():
+        assert {row["layer"]: int(row["bytes_at_peak"]) for row in rows} == {
+            path: layer.bytes_at_peak for path, layer in expected.items()
+        }
+        for row in rows:
+            for category in estimate.peak_phase.categories:
+                assert int(row[category.value]) == expected[row["layer"]].bytes_per_category.get(category, 0)
+
+
+def test_a_chart_is_saved_as_a_picture_and_as_numbers(tab: Tab) -> None:
+    chart = tab.get("predicted-chart")
+    chart.hover()
+    menu = chart.get_by_test_id("chart-export")
+    menu.locator("summary").click()
+    with tab.page.expect_download() as saved:
+        menu.locator("[data-format='png']").click()
+    picture = Path(saved.value.path()).read_bytes()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", picture[16:24])
+    assert width > 300
+    assert height > 200
+    with tab.page.expect_download() as saved:
+        menu.locator("[data-format='csv']").click()
+    rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text())))
+    timeline = sample_estimate().phases["step"].timeline
+    assert max(int(row["predicted"]) for row in rows) == max(timeline.live_bytes)
+
+
+@pytest.mark.parametrize("name", ["RTX 3080 10GB", "a100 80gb"])
+def test_the_limit_of_a_gpu(tab: Tab, name: str) -> None:
+    tab.get("limit-input").fill(name)
+    tab.get("limit-input").press("Enter")
+    verdict = sample_estimate().fits(name)
+    expect(tab.get("verdict-sentence")).to_have_text(verdict.sentence)
+    tab.expect_bytes(tab.get("limit").locator(".value"), verdict.limit_bytes)
+    assert verdict.limit_name is not None
+    expect(tab.get("limit")).to_contain_text(verdict.limit_name)
+    assert tab.get("verdict-risk").all_text_contents() == list(verdict.risks)
+    assert tab.frame.locator("#gpus option").count() > 200
+
+
+def test_the_verdict_says_what_it_is_and_what_would_make_it_fit(tab: Tab) -> None:
+    first = dominant(sample_estimate().items)[0]
+    expect(tab.get("verdict-why")).to_contain_text(first.sentence)
+    combination = sample_advice().combination
+    assert combination is not None
+    expect(tab.get("verdict-fix")).to_contain_text("Optimizer SGD")
+    expect(tab.get("verdict-fix").locator("[data-bytes]").last).to_have_attribute(
+        "data-bytes", str(combination.needs_bytes)
+    )
+    tab.get("verdict-fix").get_by_role("button").click()
+    expect(tab.frame.locator("memest-advice-card")).to_be_in_viewport()
+    tab.page.wait_for_url("**p.memest.card=advice*")
+
+
+def test_words_are_explained_where_they_stand(tab: Tab) -> None:
+    term = tab.frame.locator("memest-term[word='optimizer_slots']").first
+    tip = term.get_by_role("tooltip")
+    expect(tip).to_be_hidden()
+    term.get_by_role("button").focus()
+    expect(tip).to_contain_text("Adam's m and v")
+    term.get_by_role("button").press("Escape")
+    expect(tip).to_be_hidden()
+
+
+def test_ten_thousand_layers_are_there_and_few_of_them_in_the_page(page: Tab) -> None:
+    page.go(run="large", tree="list", sort="model.up")
+    page.expect_run("large")
+    expect(page.frame.locator("table[role=treegrid]")).to_have_attribute("aria-rowcount", str(LAYERS + 2))
+    rows = page.get("layer-row")
+    assert 10 < rows.count() < 120
+    scroller = page.frame.locator("memest-layer-table .scroller")
+    scroller.evaluate("e => (e.scrollTop = e.scrollHeight)")
+    last = large_estimate().layers[-1]
+    expect(page.get("layer-row", path=last.path)).to_be_visible()
+    page.go(run="large", card="layers", layer=large_estimate().layers[7_777].path)
+    expect(page.get("layer-row", path=large_estimate().layers[7_777].path)).to_be_in_viewport(timeout=PATIENCE)
+
+
+def test_reloading_keeps_the_place(tab: Tab) -> None:
+    tab.get("layers-find").fill("dense")
+    tab.frame.locator("nav button[data-card='layers']").click()
+    expect(tab.frame.locator("memest-layers-card")).to_be_in_viewport()
+    where = "() => document.scrollingElement.scrollTop"
+    frame = tab.inner
+    before = frame.evaluate(where)
+    assert before > 100
+    with tab.page.expect_response("**/data/plugin/memest/overview*"):
+        tab.page.locator(".reload-button").click()
+    expect(tab.get("run")).to_have_attribute("aria-busy", "false")
+    assert frame.evaluate(where) == before
+    expect(tab.get("layers-find")).to_have_value("dense")
+    assert paths(tab) == [DENSE]
+
+
+@pytest.mark.parametrize("width", [1024, 1500, 3840])
+def test_the_page_is_as_wide_as_the_window(tab: Tab, width: int) -> None:
+    tab.page.set_viewport_size({"width": width, "height": 1100})
+    try:
+        root = tab.frame.locator("html")
+        expect(tab.get("layer-table")).to_be_visible()
+        assert root.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    finally:
+        tab.page.set_viewport_size({"width": 1500, "height": 1100})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", [{"run": "adam", "compare": "sgd", "items": "step"}, {"run": "nowhere"}], ids=str)
+def test_nothing_keeps_anybody_out(tab: Tab, scheme: str, place: dict[str, str]) -> None:
+    tab.page.evaluate(f"document.body.classList.toggle('dark-mode', {json.dumps(scheme == 'dark')})")
+    tab.go(**place)
+    if place["run"] == "adam":
+        expect(tab.get("compare-table")).to_be_visible()
+        expect(tab.get("predicted-chart")).to_be_visible()
+    else:
+        expect(tab.get("unknown-run")).to_be_visible()
+    expect(tab.frame.locator("html")).to_have_attribute("data-theme", scheme)
+    frame = tab.inner
+    frame.evaluate(AXE.read_text())
+    found = frame.evaluate("axe.run({resultTypes: ['violations']})")
+    serious = [
+        (one["id"], one["impact"], [node["target"] for node in one["nodes"]][:5])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_all_of_it_under_the_slow_loader_and_a_prefix_in_the_dark(
+    browser: Browser, start_tensorboard: StartTensorBoard, logs: Path
+) -> None:
+    server = _serve(start_tensorboard, logs, "--load_fast=false", "--path_prefix", "/some/where")
+    with opened(browser, server, color_scheme="dark") as tab:
+        tab.go(run="adam", compare="sgd", layer=CONV, folds="", limit="RTX 3080 10GB")
+        tab.expect_run("adam")
+        expect(tab.get("compare-row", section="peaks", name="predicted")).to_be_visible()
+        expect(tab.get("layer-row", path=CONV)).to_have_attribute("aria-selected", "true")
+        expect(tab.get("verdict-sentence")).to_have_text(sample_estimate().fits("RTX 3080 10GB").sentence)
+        expect(tab.frame.locator("html")).to_have_attribute("data-theme", "dark")
