@@ -13,7 +13,6 @@ from demo.results import read_records
 from demo.runs import RUNS
 from tensorboard_plugin_memest.log.record import Notes
 from tensorboard_plugin_memest.log.writer import RunWriter
-from tensorboard_plugin_memest.measure.explain import explain_oom
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -26,7 +25,9 @@ from tests.browser.conftest import OpenTab
 from tests.browser.tab import PATIENCE, Tab, squeezed
 from tests.conftest import Demo, StartTensorBoard
 from tests.integration.http import ask, wait_for
+from tests.integration.processes import EXACT, run_python
 from tests.samples import sample_estimate, sample_what_if
+from tests.unit.measure.logged import read_log
 
 NAMES = [run.name for run in RUNS]
 TRAINED = ["small", "fixed"]
@@ -447,6 +448,17 @@ def test_an_empty_log_directory_explains_what_to_do(
     expect(tab.get("empty")).to_contain_text("memest.log_model(model", timeout=PATIENCE)
 
 
+# Building the model peaks at three times its 50 MiB of weights, Adam's step at six times.
+TOO_LARGE = """
+import sys
+import numpy as np, keras, memest
+model = keras.Sequential([keras.Input((3200,)), keras.layers.Dense(4096, name="large")])
+model.compile("adam", "mse", jit_compile=False)
+x, y = np.ones((8, 3200), "float32"), np.ones((8, 4096), "float32")
+model.fit(x, y, batch_size=4, verbose=0, callbacks=[memest.MemoryCallback(sys.argv[1])])
+"""
+
+
 def test_the_reload_button_brings_new_runs_also_one_that_crashed(
     start_tensorboard: StartTensorBoard, open_tab: OpenTab, tmp_path: Path
 ) -> None:
@@ -456,11 +468,13 @@ def test_the_reload_button_brings_new_runs_also_one_that_crashed(
     wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 1)
     tab = open_tab(server)
     tab.expect_run("one")
-    text = "OOM when allocating tensor with shape[6019376,128] and type float\n [[{{node adam/Mul_77}}]]"
-    crash = explain_oom(text, sample_estimate())
-    with RunWriter(tmp_path / "two") as writer:
-        writer.write_estimate(sample_estimate(optimizer="SGD"))
-        writer.write_crash(crash)
+    capped = {**EXACT, "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"}
+    died = run_python(TOO_LARGE, str(tmp_path / "two"), environment=capped)
+    assert "ResourceExhaustedError" in died.stderr
+    (crash,) = read_log(tmp_path / "two").crashes
+    assert (crash.phase, crash.layer, crash.shape) == ("first_step", "large", (3200, 4096))
+    assert crash.limit_bytes == 256 * 2**20
+    assert crash.predicted_peak_bytes > crash.limit_bytes
     wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 2)
     expect(tab.get("run-option")).to_have_count(1)
     tab.page.locator(".reload-button").click()
