@@ -1,7 +1,8 @@
 """Loops and branches as eager mode has them: Python calls their functions, one time after another.
 
 In eager mode `tf.while_loop` is a Python loop, `tf.cond` calls one of its functions, and a `tf.TensorArray` is a Python
-list of tensors; the gradient tape sees every op inside. While a graph is made they would become single ops instead.
+list of tensors; the gradient tape sees every op inside. While a graph is made they would become single ops instead. And
+what a custom gradient needs, only the tape holds; a graph registers it for good.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import smart_cond
 from tensorflow.python.ops import cond as tf_cond
-from tensorflow.python.ops import tensor_array_ops
+from tensorflow.python.ops import custom_gradient, tensor_array_ops
 from tensorflow.python.ops import while_loop as tf_while_loop
 
 # A loop that runs more often stays one op: its ops, made one by one in Python, would take minutes.
@@ -67,6 +68,7 @@ def unrolled() -> Iterator[list[str]]:
         (tf_while_loop, "while_loop", followed_loop),
         (tf_cond, "cond", followed_cond),
         (tensor_array_ops, "_GraphTensorArrayV2", _ListOfTensors),
+        (custom_gradient, "_graph_mode_decorator", custom_gradient._eager_mode_decorator),
     ]
     before = [getattr(module, name) for module, name, _ in replaced]
     try:

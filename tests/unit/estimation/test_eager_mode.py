@@ -95,3 +95,22 @@ def test_a_table_of_which_rows_were_changed_is_copied_for_every_read(optimizer, 
         # It changes the rows in the first step; that one still reads the variable itself.
         grown = made.phases["step"].requested_peak_bytes - made.phases["first_step"].requested_peak_bytes
         assert grown >= 5000 * 32 * 4
+
+
+def test_what_a_custom_gradient_needs_is_held_by_the_tape_alone():
+    def gated() -> keras.Model:
+        parts = [L.Dense(256, activation="silu", name=f"d{number}") for number in range(4)]
+        model = keras.Sequential([keras.Input((256,)), *parts])
+        model.compile("sgd", "mse", jit_compile=False)
+        return model
+
+    made = estimate(gated, batch_size=4096, run_eagerly=True, predict_batch_size=4096)
+    output = 4096 * 256 * 4
+    predict = made.phases["predict"]
+    held = [item for item in predict.live_at_peak if item.category is Category.TEMPORARIES]
+    # A functional model holds what its layers make until it is done, but nothing that was made on the way.
+    assert [item.layer for item in held if item.layer in ("d0", "d1", "d2")] == ["d0", "d1", "d2"]
+    assert sum(item.requested_bytes for item in held) == 6 * output
+    # In training all four layers keep theirs.
+    kept = [item for item in made.phases["step"].live_at_peak if item.requested_bytes == output]
+    assert len(kept) >= 8
