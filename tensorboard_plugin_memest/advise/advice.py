@@ -76,7 +76,7 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
         useless=(
             *(lever for lever in levers if lever.reason is not None),
             *([_eight_bits(estimate, limit_bytes)] if slots else []),
-            _replicas(estimate, limit_bytes),
+            *([] if estimate.subject.strategy else [_replicas(estimate, limit_bytes)]),
         ),
         combination=_combination(workshop, estimate, limit_bytes, tried, helpful),
         batch_curve=curve,

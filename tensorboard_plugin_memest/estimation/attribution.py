@@ -214,8 +214,9 @@ class Attribution:
         if node.op == "IdentityN":
             return found[reader][position]
         if reader in self._split_of:
-            # What goes into the sum over all replicas comes out of it in the same place.
-            return found[self._split_of[reader]][position]
+            # What goes into the sum over all replicas comes out of it in the same place; the last input is the axis.
+            summed = found[self._split_of[reader]]
+            return summed[position] if position < len(summed) else set()
         if reader in self.called:
             return self.called[reader]._wanted_argument(position)
         if self.parts[reader] == UPDATE or self._hands_on(reader, made):

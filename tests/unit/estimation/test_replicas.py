@@ -6,7 +6,9 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.estimation.device import training_device
+from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.estimation.model import Origin, estimate
 from tensorboard_plugin_memest.estimation.replicas import (
     ALL_REDUCE,
     Replicas,
@@ -109,3 +111,18 @@ def test_gradients_are_summed_in_one_buffer_for_each_type(count):
                   for one, _ in summed]  # fmt: skip
         assert shapes == [(6, 5), (5,), (5, 2), (2,), None, (6, 5)]
         assert summed[3][0].dtype == tf.float16
+
+
+def test_gradients_of_half_precision_are_known_for_what_they_are_behind_the_sum():
+    def build():
+        keras.config.set_dtype_policy("mixed_float16")
+        try:
+            return small()
+        finally:
+            keras.config.set_dtype_policy("float32")
+
+    given = Given(batch_size=16, device="CPU", replicas=Replicas("MirroredStrategy", 2, 2))
+    made = Origin(build, given, training_device("CPU"), 0).estimate()
+    found = {(whose.role, whose.layer) for whose in made.phases["step"].owners.values()}
+    assert [role for role, _ in found if role == "all-reduce buffer"]
+    assert {layer for role, layer in found if role == "gradient"} >= {"first"}
