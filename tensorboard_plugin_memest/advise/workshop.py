@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
+import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 from tensorflow.python.framework import func_graph as tf_func_graph
 
@@ -15,11 +16,12 @@ from tensorboard_plugin_memest.advise.levers import proposals
 from tensorboard_plugin_memest.advise.proposal import Proposal
 from tensorboard_plugin_memest.advise.remake import remade
 from tensorboard_plugin_memest.estimation.creation import Creations
-from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.keras_state import untouched_globals, untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA
 from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 from tensorboard_plugin_memest.estimation.subject import input_specs
+from tensorboard_plugin_memest.estimation.training import SMALL, used_by
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
 
@@ -51,13 +53,22 @@ class Workshop:
         with tf_context.eager_mode(), untouched_globals():
             if isinstance(self._subject, keras.Model):
                 return blueprint_of(self._subject, self._optimizer_of(self._subject))
-            creations = Creations()
             try:
-                with tf_func_graph.FuncGraph("look").as_default(), creations.recorded():
-                    model = self._subject()
-                    return blueprint_of(model, self._optimizer_of(model))
-            finally:
-                creations.discard()
+                # Inside a scope layers may be called what eager ones may: outermost scopes must not begin with an
+                # underscore.
+                with tf_func_graph.FuncGraph("look").as_default(), tf.name_scope("look"):
+                    return self._looked_at(Creations())
+            except Exception:
+                # What needs eager values on the way can be built eagerly, its large variables without memory.
+                return self._looked_at(Creations(real_up_to=SMALL))
+
+    def _looked_at(self, creations: Creations) -> Blueprint:
+        try:
+            with untouched_objects(used_by(self._build)), creations.recorded():
+                model = self._build()
+                return blueprint_of(model, self._optimizer_of(model))
+        finally:
+            creations.discard()
 
     def proposals(self) -> Iterator[Proposal]:
         """What can be changed about the training."""

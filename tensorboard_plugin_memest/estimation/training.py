@@ -193,7 +193,7 @@ def training_of_function(build: Callable[[], keras.Model], given: Given) -> Trai
         ValueError: the model has no optimizer, or does not say what its inputs are.
         UntraceableError: its training step cannot be traced.
     """
-    with untouched_objects([*_used_by(build), *given.objects]):
+    with untouched_objects([*used_by(build), *given.objects]):
         try:
             # Inside a function's graph not even constants are. In a scope, layers may be called what eager ones may:
             # only outermost scopes must not begin with an underscore.
@@ -238,7 +238,7 @@ def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: 
             return _training(model, creations, given, [], seen.get(id(model)))
 
 
-def _used_by(build: Callable[[], Any]) -> list[Any]:
+def used_by(build: Callable[[], Any]) -> list[Any]:
     """The layers, optimizers and the like that a function gets from around it, which calling it may change.
 
     What functions around it get is among that: a change to a model is a function around the one that makes it.

@@ -231,6 +231,31 @@ def test_subclassed_models_get_what_can_be_tried():
     assert workshop.tried(found["sgd"].change).resident_bytes < made.resident_bytes
 
 
+class _Scaled(L.Layer):
+    """A layer whose scope's name begins with an underscore."""
+
+    def build(self, shape):
+        self.scale = self.add_weight(shape=shape[-1:], name="scale")
+
+    def call(self, x):
+        return x * self.scale
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_whatever_can_be_estimated_can_be_looked_at(eager):
+    def build() -> keras.Model:
+        inputs = keras.Input((8,))
+        width = int(tf.constant(16).numpy()) if eager else 16
+        model = keras.Model(inputs, L.Dense(1)(_Scaled()(L.Dense(width, name="wide")(inputs))))
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    workshop = Workshop((made := estimate(build)).origin, made)
+    names = {one.name for one in workshop.proposals()}
+    assert {"freeze", "smaller_dense_8", "accumulation"} <= names
+    assert not [note for note in workshop.notes if "cannot be looked at" in note]
+
+
 def test_an_estimate_that_was_read_back_says_what_to_do():
     again = Estimate.from_json(estimate(images).to_json())
     with pytest.raises(UsageError, match=r"advice\(\) needs the model"):
@@ -341,5 +366,6 @@ def test_layers_that_building_uses_again_are_not_changed_by_what_was_tried():
     tried(made, "freeze")
     tried(made, "lora")
     assert tried(made, "smaller_dense_32")[1].peak_bytes == before.peak_bytes
+    assert not any(layer.built for layer in parts[1:])
     assert all(layer.trainable for layer in parts[1:])
     assert not parts[1].lora_enabled
