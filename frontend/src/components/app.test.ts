@@ -3,7 +3,7 @@ import { ApiError, type Api } from "../model/api";
 import { START } from "../model/place";
 import { Store } from "../model/store";
 import { byTestId, shown, text } from "../testing/dom";
-import { api, estimate, overview } from "../testing/samples";
+import { api, headline, estimate, overview } from "../testing/samples";
 import { App } from "./app";
 
 describe("the tab", () => {
@@ -66,5 +66,22 @@ describe("the tab", () => {
     expect(asked.mock.lastCall).toEqual(["a", { phase: "step", at: 3 }, "shape"]);
     await app.store.choose({ phase: "build" });
     expect(asked.mock.lastCall).toEqual(["a", { phase: "build" }, "shape"]);
+  });
+
+  it("keeps what is known in view when TensorBoard is gone, and says so", async () => {
+    let gone = false;
+    const app = await tab({
+      runs: () =>
+        gone ? Promise.reject(new ApiError("TensorBoard does not answer.", 0)) : Promise.resolve([headline("a")]),
+    });
+    expect(has(app, "stale")).toBe(false);
+    gone = true;
+    await app.store.reload();
+    await app.updateComplete;
+    expect(text(byTestId(app.shadowRoot!, "stale")[0])).toContain("TensorBoard does not answer.");
+    expect(has(app, "verdict-sentence")).toBe(true);
+    gone = false;
+    byTestId(app.shadowRoot!, "stale")[0]!.querySelector("button")!.click();
+    await vi.waitFor(() => expect(has(app, "stale")).toBe(false));
   });
 });

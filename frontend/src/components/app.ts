@@ -1,4 +1,4 @@
-import { css, html, LitElement, type TemplateResult } from "lit";
+import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
 import type { Theme } from "../host/theme";
 import { valueOf } from "../model/load";
@@ -39,7 +39,7 @@ export class App extends LitElement {
     const { runs } = this.shown;
     const run = runOf(this.shown);
     const known = valueOf(runs);
-    if (runs.state === "failed") {
+    if (runs.state === "failed" && !known) {
       return html`<memest-message-card heading="The runs could not be read" data-testid="error" role="alert">
         <p>${runs.message}</p>
         <button type="button" @click=${() => void this.store.reload()}>Try again</button>
@@ -53,9 +53,21 @@ export class App extends LitElement {
     }
     const busy = this.shown.overview.state === "loading" || runs.state === "loading";
     return html`
-      ${this.#topBar()}
+      ${this.#topBar()} ${this.#stale()}
       <main aria-busy=${busy ? "true" : "false"} data-testid="run" data-run=${run ?? ""}>${this.#main()}</main>
     `;
+  }
+
+  /** What is shown is from before: what happened since could not be had. */
+  #stale(): TemplateResult | typeof nothing {
+    const { runs, overview } = this.shown;
+    const failed = [runs, overview].find((load) => load.state === "failed" && valueOf<unknown>(load) !== undefined);
+    return failed?.state === "failed"
+      ? html`<p class="stale" role="alert" data-testid="stale">
+          Not up to date: ${failed.message} What is shown is from before.
+          <button type="button" @click=${() => void this.store.reload()}>Try again</button>
+        </p>`
+      : nothing;
   }
 
   #topBar(): TemplateResult {
@@ -82,7 +94,7 @@ export class App extends LitElement {
         <p>This log directory has no run named <code>${run}</code>, or nothing of memest's in it. Choose one above.</p>
       </memest-message-card>`;
     }
-    if (overview.state === "failed") {
+    if (overview.state === "failed" && !valueOf(overview)) {
       return html`<memest-message-card heading="This run could not be read" data-testid="error" role="alert">
         <p>${overview.message}</p>
         <button type="button" @click=${() => void this.store.reload()}>Try again</button>
@@ -103,6 +115,17 @@ export class App extends LitElement {
       }
       main {
         padding: 16px 24px 32px;
+      }
+      .stale {
+        margin: 12px 24px 0;
+        padding: 8px 14px;
+        border: 1px solid var(--warn);
+        border-radius: var(--radius);
+        background: var(--warn-wash);
+      }
+      .stale button {
+        margin-left: 8px;
+        padding: 2px 10px;
       }
       .loading {
         color: var(--soft);

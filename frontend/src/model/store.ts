@@ -95,7 +95,8 @@ export class Store {
       next = { state: "ready", value: await wanted.ask(this.api) };
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0;
-      next = { state: "failed", message: error instanceof Error ? error.message : String(error), status };
+      const message = error instanceof Error ? error.message : String(error);
+      next = { state: "failed", message, status, ...(known === undefined ? {} : { value: known }) };
     }
     if (this.#asked.get(slot) === asked) {
       this.#set({ [slot]: next });
