@@ -9,6 +9,7 @@ up again.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -136,7 +137,7 @@ def on_one_device(model: keras.Model) -> Callable[[], keras.Model]:
 
     def make() -> keras.Model:
         with keras.saving.custom_object_scope(own):
-            made = type(model)() if configuration is None else type(model).from_config(configuration)
+            made = type(model)() if configuration is None else type(model).from_config(copy.deepcopy(configuration))
             if not made.built and shapes is not None:
                 made.build(shapes)
             if compiled is not None:
@@ -153,7 +154,8 @@ def _configuration_of(model: keras.Model) -> dict[str, Any] | None:
         with keras.saving.custom_object_scope({type(layer).__name__: type(layer) for layer in model._flatten_layers()}):
             found: dict[str, Any] = model.get_config()
             with tf.Graph().as_default():
-                type(model).from_config(found)
+                # Keras changes what it reads.
+                type(model).from_config(copy.deepcopy(found))
             return found
     except Exception as error:
         with contextlib.suppress(Exception), tf.Graph().as_default():

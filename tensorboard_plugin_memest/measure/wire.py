@@ -72,6 +72,7 @@ def messages(data: bytes, at: int, end: int, number: int) -> tuple[Integers, Int
     """
     wanted = number << 3 | LENGTH
     begins, ends, others = array("q"), array("q"), []
+    begin, finish = begins.append, ends.append  # looked up once, not for every message
     while at < end:
         if data[at] == wanted:
             size = data[at + 1] if at + 1 < end else 128
@@ -79,9 +80,9 @@ def messages(data: bytes, at: int, end: int, number: int) -> tuple[Integers, Int
                 at += 2
             else:
                 size, at = _varint(data, at + 1, end)
-            begins.append(at)
+            begin(at)
             at += size
-            ends.append(at)
+            finish(at)
         else:
             field = next(fields(data, at, end))
             others.append(field)

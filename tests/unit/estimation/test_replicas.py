@@ -72,6 +72,18 @@ def test_a_model_is_made_again_as_it_is_and_shares_nothing_with_the_first():
         assert metric not in copy.metrics
 
 
+def test_functional_models_with_layers_of_layers_are_made_again_too():
+    inputs = keras.Input((8, 8, 3))
+    block = keras.Sequential([keras.layers.Conv2D(4, 3), keras.layers.BatchNormalization()])
+    outputs = keras.layers.Dense(2)(keras.layers.Flatten()(block(inputs)))
+    model = keras.Model(inputs, [outputs, keras.layers.ReLU()(outputs)])
+    model.compile(keras.optimizers.AdamW(use_ema=True, clipnorm=1.0), [keras.losses.MeanSquaredError(), "mae"])
+    with tf.Graph().as_default():
+        make = on_one_device(model)
+        shapes = [[tuple(weight.shape) for weight in made.weights] for made in (make(), make(), model)]
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
 def test_what_cannot_be_made_again_says_what_to_pass():
     class Odd(keras.Model):
         def __init__(self, size):
