@@ -49,9 +49,6 @@ STEADY_STEPS = 8
 # In loops the executor learns meanwhile which kernels are cheap; so many steps are looked at while it does.
 LEARNING_STEPS = 6
 
-# By how much at most all kernels together are slower or faster than thought: processors, and what else they do.
-LARGEST_SLOWNESS = 2.0
-
 
 @dataclass(frozen=True)
 class Further:
@@ -280,15 +277,14 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
     seeds = range(max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // program.ops)))
     batch = [output.bytes for node in graph.nodes if node.op in BATCHES for output in node.outputs if output.bytes]
 
-    def pool(threads: int, seed: int) -> Callable[[], _Orders]:
+    def pool(threads: int, seed: int, *, learns: bool = False) -> Callable[[], _Orders]:
         # Kernels run faster or slower than thought, so which of two threads is done first varies.
         chance = random.Random(seed)
         spread = math.log(LARGEST_FACTOR)
         varied = [cost if seed == 0 else cost * math.exp(chance.uniform(-spread, spread)) for cost in costs]
-        slower = 1.0 if seed == 0 else math.exp(chance.uniform(-1, 1) * math.log(LARGEST_SLOWNESS))
 
         def orders() -> _Orders:
-            learnt = Learnt(lambda index: slower * cycles(graph, index)) if program.plan.loops else None
+            learnt = Learnt(lambda index: cycles(graph, index)) if learns else None
             return _Orders(
                 lambda: PoolOrder(threads, lambda index: graph.nodes[index].op, varied.__getitem__, learnt), learnt
             )
@@ -307,7 +303,11 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
     if device.kind == GPU:
         return [play(inline, seed) for seed in seeds], [play(pool(1, 0), 0)]
     likely = [play(pool(device.threads, seed), seed) for seed in seeds]
-    return likely, [play(inline, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(inline, 0)]
+    possible = [play(inline, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(inline, 0)]
+    if program.plan.loops:
+        # How soon small kernels are taken for cheap ones depends on what else the machine does, down to never.
+        possible.append(play(pool(device.threads, 0, learns=True), 0))
+    return likely, possible
 
 
 def _on_the_host(device: Device, events: list[Event]) -> list[Event]:

@@ -43,6 +43,37 @@ PROGRAM = """
         return keras.Sequential([keras.Input((40, 64)), L.LSTM(192, return_sequences=True), L.LSTM(96), L.Dense(5)])
 
 
+    def words():
+        parts = [keras.Input((30,), dtype="int32"), L.Embedding(500, 64, mask_zero=True)]
+        return keras.Sequential([*parts, L.Bidirectional(L.GRU(160)), L.Dense(5)])
+
+
+    class Looping(keras.Model):
+        # A step that applies a layer in a loop, and half of the time only once.
+        def __init__(self):
+            super().__init__()
+            self.first, self.again, self.last = L.Dense(600), L.Dense(600, activation="relu"), L.Dense(3)
+            for layer, width in ((self.first, 400), (self.again, 600), (self.last, 600)):
+                layer.build((None, width))
+            self.built = True
+
+        def call(self, x):
+            return self.last(self.first(x))
+
+        def train_step(self, data):
+            x, y = data
+
+            def repeated(h):
+                return tf.while_loop(lambda n, h: n < 9, lambda n, h: (n + 1, h + self.again(h)), (0, h))[1]
+
+            with tf.GradientTape() as tape:
+                h = self.first(x)
+                h = tf.cond(self.optimizer.iterations % 2 == 0, lambda: repeated(h), lambda: self.again(h))
+                loss = self.compute_loss(y=y, y_pred=self.last(h))
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            return {"loss": loss}
+
+
     def recommender():
         one, other = keras.Input((16,), dtype="int32", name="one"), keras.Input((8,), name="other")
         x = L.GlobalAveragePooling1D()(L.Embedding(40_000, 32)(one))
@@ -88,6 +119,13 @@ PROGRAM = """
     sparse = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
+    def summing():
+        model = words()
+        # Made here, not before: whatever runs before an estimate makes devices, which then serve it, too.
+        model.compile(keras.optimizers.Adam(gradient_accumulation_steps=3), sparse, jit_compile=False)
+        return model
+
+
     def floats(*shape):
         return tf.TensorSpec(shape)
 
@@ -108,6 +146,8 @@ PROGRAM = """
             compiled(transformer, "adamw", "sparse_categorical_crossentropy"), numbers(8, 48), numbers(8, 48)
         ),
         "lstm": (compiled(recurrent, "rmsprop", sparse), floats(32, 40, 64), numbers(32)),
+        "words, summing gradients": (summing, numbers(16, 30), numbers(16)),
+        "loop in a branch": (compiled(Looping, "adam", "mse"), floats(32, 400), floats(32, 3)),
         "embedding": (
             compiled(recommender, "adagrad", ["mse", sparse]),
             {"one": numbers(64, 16), "other": floats(64, 8)},
@@ -154,8 +194,7 @@ PROGRAM = """
     )
 """
 
-# How far an estimate may be off, as a fraction. The founding models less than others; loops, whose iterations
-# TensorFlow runs side by side as it likes, and two updates in one step more.
+# How far an estimate may be off, as a fraction. The founding models less than others; two updates in one step more.
 CLOSE, NEAR, FAR = 0.02, 0.1, 0.3
 MODELS = {
     "founding, Adam": CLOSE,
@@ -165,10 +204,15 @@ MODELS = {
     "mixed precision": NEAR,
     "transformer": NEAR,
     "embedding": NEAR,
-    "lstm": FAR,
+    "lstm": NEAR,
+    "words, summing gradients": NEAR,
+    "loop in a branch": NEAR,
     "adversarial": FAR,
 }
 
+
+# Where iterations of loops overlap, or steps take other branches than each other.
+LOOPING = {"lstm", "words, summing gradients", "loop in a branch", "adversarial"}
 
 # In how many processes the order of execution that was estimated has to happen at least once.
 PROCESSES = 4
@@ -197,7 +241,7 @@ def test_a_trainings_peaks_are_as_estimated(name):
     assert max(outside.values()) <= MODELS[name], (outside, estimated, pooled)
     for phase, (_, low, high) in estimated.items():
         # Whether iterations of a loop overlap decides about more than an order does.
-        assert high <= 1.6 * low or MODELS[name] == FAR, f"{phase}: a range that says nothing"
+        assert high <= 1.6 * low or name in LOOPING, f"{phase}: a range that says nothing"
     assert estimated["build"][1] == estimated["build"][2], "building has one order only"
 
 
