@@ -2,8 +2,8 @@ import { css, html, LitElement, nothing, type PropertyValues, type TemplateResul
 import { customElement, property, query, state } from "lit/decorators.js";
 import { exactBytes, formatBytes, formatShape, formatShare, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
-import type { AliveItem, Bytes, MomentGroup } from "../model/types";
-import { LABELS } from "../style/palette";
+import { CATEGORIES, type AliveItem, type Bytes, type MomentGroup } from "../model/types";
+import { LABELS, readable } from "../style/palette";
 import { base } from "../style/shared";
 import type { Box } from "../views/labels";
 import { treemapOf, type GroupBox } from "../views/treemap";
@@ -56,8 +56,11 @@ export class Treemap extends LitElement {
     }
   }
 
-  override updated(): void {
-    this.#paint();
+  override updated(changed: PropertyValues): void {
+    // Not while a pointer moves over it.
+    if (["groups", "width", "unit", "theme"].some((name) => changed.has(name))) {
+      this.#paint();
+    }
   }
 
   override render(): TemplateResult {
@@ -145,20 +148,23 @@ export class Treemap extends LitElement {
     ctx.font = `${FONT_SIZE}px ${token("--font")}`;
     ctx.textBaseline = "middle";
     const stripes = this.#stripes(ctx, token("--category-unattributed"), token("--track"));
+    const fills = new Map(CATEGORIES.map((category) => [category, token(`--category-${category}`)]));
+    const [ground, ink, card] = ["--code", "--ink", "--card"].map(token) as [string, string, string];
     for (const { group, box, items } of this.#boxes) {
-      ctx.fillStyle = token("--code");
+      ctx.fillStyle = ground;
       ctx.fillRect(box.left, box.top, box.width, box.height);
       for (const { index, category, box: inner } of items) {
-        ctx.fillStyle = category === "unattributed" ? stripes : token(`--category-${category}`);
+        const fill = fills.get(category)!;
+        ctx.fillStyle = category === "unattributed" ? stripes : fill;
         ctx.fillRect(inner.left, inner.top, inner.width, inner.height);
         if (inner.width >= WORDS.width && inner.height >= WORDS.height && category !== "unattributed") {
-          ctx.fillStyle = token("--card");
+          ctx.fillStyle = readable(fill, [ink, card]);
           this.#write(ctx, shortName(group.items[index]!), inner);
         }
       }
       const heading = (items[0]?.box.top ?? box.top) - box.top;
       if (heading >= WORDS.height) {
-        ctx.fillStyle = token("--ink");
+        ctx.fillStyle = ink;
         this.#write(ctx, `${group.key}  ${formatBytes(group.bytes, this.unit)}`, { ...box, height: heading });
       }
     }
@@ -166,7 +172,8 @@ export class Treemap extends LitElement {
 
   /** Words in the upper left corner of a rectangle, as many as go in. */
   #write(ctx: CanvasRenderingContext2D, text: string, { left, top, width, height }: Box): void {
-    let words = text;
+    // No letter is narrower than this; what is left to cut is found by measuring.
+    let words = text.slice(0, Math.ceil(width / (FONT_SIZE / 4)));
     while (words.length > 3 && ctx.measureText(words).width > width - 8) {
       words = `${words.slice(0, -2)}…`;
     }

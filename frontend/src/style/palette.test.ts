@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from "vitest";
 import { CATEGORIES, type Category } from "../model/types";
-import { CARD, PALETTE, categoryFill } from "./palette";
+import { CARD, PALETTE, categoryFill, readable } from "./palette";
 
 type Rgb = [number, number, number];
 
@@ -52,6 +52,16 @@ describe.each(["light", "dark"] as const)("the %s palette", (theme) => {
     for (let n = 1; n < seen.length; n++) {
       expect(distance(seen[n - 1]!, seen[n]!), `${coloured[n - 1]} and ${coloured[n]}`).toBeGreaterThan(15);
     }
+  });
+});
+
+describe.each([
+  ["light", "#1b2430"],
+  ["dark", "#e6eaef"],
+] as const)("words on a category, %s", (theme, ink) => {
+  test.each(CATEGORIES)("are readable on %s", (category) => {
+    const fill = PALETTE[theme][category];
+    expect(contrast(fill, readable(fill, [ink, CARD[theme]]))).toBeGreaterThanOrEqual(4.5);
   });
 });
 

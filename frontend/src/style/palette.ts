@@ -48,6 +48,24 @@ export const LABELS: Record<Category, string> = {
   unattributed: "unattributed",
 };
 
+/** Which of `colours` is easiest to read on `ground`; all of the form `#rrggbb`. */
+export function readable(ground: string, colours: readonly string[]): string {
+  const contrast = (colour: string): number => {
+    const [dark, light] = [luminance(ground), luminance(colour)].sort((a, b) => a - b) as [number, number];
+    return (light + 0.05) / (dark + 0.05);
+  };
+  return [...colours].sort((a, b) => contrast(b) - contrast(a))[0]!;
+}
+
+/** WCAG's relative luminance. */
+function luminance(colour: string): number {
+  const [r, g, b] = [1, 3, 5].map((at) => {
+    const value = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 /** A CSS background for a category, from the custom properties that tokens.ts defines. */
 export function categoryFill(category: Category): string {
   const colour = `var(--category-${category})`;
