@@ -113,7 +113,7 @@ data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slic
 def train(batch):
     return strategy.run(model.train_step, args=(batch,))
 estimate = memest.estimate(model, batch_size=128)
-with memest.monitor(sys.argv[1], estimate=estimate, profile_batch=(4, 5)) as m:
+with memest.monitor(sys.argv[1], estimate=estimate) as m:
     for batch in data:
         with m.step():
             train(batch)
@@ -145,9 +145,10 @@ def test_two_workers_make_one_run(tmp_path):
     finally:
         for worker in workers:
             worker.kill()
-    for worker, (_, problems) in zip(workers, outputs, strict=True):
-        assert worker.returncode == 0, problems
-        assert "memest failed" not in problems
+    # One that fails takes the other with it, so what both say counts.
+    problems = "\n".join(told for _, told in outputs)
+    assert [worker.returncode for worker in workers] == [0, 0], problems
+    assert "memest failed" not in problems
     answers = [json.loads(out.splitlines()[-1]) for out, _ in outputs]
     assert answers[0] == answers[1]
     assert answers[0][0] == 6
@@ -162,6 +163,4 @@ def test_two_workers_make_one_run(tmp_path):
     for peaks in run.peaks:
         # An unsplit chunk in such a small pool is some percent of it.
         assert 0.95 * low < compare(run.estimate, peaks).phases["step"] < 1.1 * high
-    # Each wrote its own profile, and none that of another.
-    assert len(run.profiles) == 2
     assert [device["device"] for device in views.measured_view(run)["devices"]] == ["CPU:0", "worker 1, CPU:0"]
