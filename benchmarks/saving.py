@@ -3,8 +3,8 @@
 python -m benchmarks.saving [--match PATTERN] [--json build/saving.json]
 
 Models of about 200 MB of weights are trained for a step and saved in every format, each in a fresh process, in which
-malloc has given back what it need not hold. Beside the bytes the table has the difference relative to what was measured; of a
-TensorFlow checkpoint, which takes a few MB whatever the model, relative to the model.
+malloc has given back what it need not hold. Beside the bytes the table has the difference relative to what was
+measured; of a TensorFlow checkpoint, which takes a few MB whatever the model, relative to the model.
 """
 
 from __future__ import annotations
