@@ -9,6 +9,9 @@ from typing import Any
 
 import keras
 
+from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
+from tensorboard_plugin_memest.estimation.training import used_by
+
 Edit = Callable[[keras.Model], keras.Model]
 Around = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -59,12 +62,23 @@ class Change:
             with contextlib.ExitStack() as stack:
                 for enter in self.around:
                     stack.enter_context(enter())
-                model = build()
-                for edit in self.edits:
-                    model = edit(model)
-                return model
+                with contextlib.ExitStack() as before:
+                    before.enter_context(untouched_objects(used_by(build)))
+                    model = made = build()
+                    for edit in self.edits:
+                        made = edit(made)
+                    if made is model or _share_layers(model, made):
+                        # Whoever called this puts them back when the estimate is made.
+                        before.pop_all()
+                # Else layers that building uses again let go of the weights of a model that is none of the training.
+                return made
 
         return changed
+
+
+def _share_layers(model: keras.Model, other: keras.Model) -> bool:
+    ids = {id(layer) for layer in model._flatten_layers() if layer.weights}
+    return any(id(layer) in ids for layer in other._flatten_layers())
 
 
 @contextlib.contextmanager
