@@ -261,7 +261,7 @@ def test_lists_become_one_tensor():
     assert memest.estimate_dataset(["a" * 100, "b"]).peak_bytes == 24 + 117 + 24
 
 
-@pytest.mark.parametrize("wrong", [None, 3, "data", (1, 2), iter([1])], ids=repr)
+@pytest.mark.parametrize("wrong", [None, 3, "data", (1, 2), iter([1])], ids=lambda wrong: type(wrong).__name__)
 def test_what_is_no_data_is_refused_in_words(wrong):
     with pytest.raises(TypeError, match=r"tf\.data\.Dataset|arrays"):
         memest.estimate_dataset(wrong)
