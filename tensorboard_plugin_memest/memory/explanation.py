@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.explanation_text import as_text, headline
+from tensorboard_plugin_memest.memory.explanation_text import as_text, headline, sentence
 from tensorboard_plugin_memest.memory.item import Item
 
 
@@ -67,6 +67,11 @@ class Explanation:
     def headline(self) -> str:
         """What happened, in one sentence."""
         return headline(self)
+
+    @property
+    def sentence(self) -> str:
+        """That the run ran out of memory and in which phase; for where there is room for no more."""
+        return sentence(self)
 
     def __str__(self) -> str:
         return as_text(self)

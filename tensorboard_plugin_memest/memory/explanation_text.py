@@ -35,11 +35,20 @@ def headline(explanation: Explanation) -> str:
     if explanation.variable or explanation.layer:
         whose = f"{whose} of {explanation.variable or explanation.layer}" if whose else str(explanation.layer)
     told = ", ".join(part for part in (what, whose) if part)
-    where = PHASES.get(explanation.phase or "", "")
-    if explanation.step is not None and explanation.phase == "step":
-        where = f"in step {explanation.step}"
     source = explanation.source[:1].upper() + explanation.source[1:]
-    return f"{source} ran out {where + ' ' if where else ''}when asked for {size}{f' ({told})' if told else ''}."
+    return f"{source} ran out{_where(explanation)} when asked for {size}{f' ({told})' if told else ''}."
+
+
+def sentence(explanation: Explanation) -> str:
+    """That it happened, as short as can be."""
+    return f"The run ran out of memory{_where(explanation)}."
+
+
+def _where(explanation: Explanation) -> str:
+    """With a space before it; empty where the phase is not known."""
+    if explanation.step is not None and explanation.phase == "step":
+        return f" in step {explanation.step}"
+    return f" {PHASES[explanation.phase]}" if explanation.phase in PHASES else ""
 
 
 def as_text(explanation: Explanation) -> str:

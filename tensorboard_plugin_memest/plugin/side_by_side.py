@@ -30,6 +30,7 @@ def side_by_side(overviews: Sequence[Plain]) -> Plain:
                 "bytes_per_category": categories[n] if estimate else None,
                 "measured_peak_bytes": overview["measured"]["peak_bytes"],
                 "verdict": overview["verdict"],
+                "crash": overview["crash"] and overview["crash"]["sentence"],
             }
             for n, (overview, estimate) in enumerate(zip(overviews, estimates, strict=True))
         ],

@@ -210,6 +210,7 @@ def crash_view(crash: Explanation) -> Plain:
         free = max(0, crash.limit_bytes - crash.in_use_bytes)
     return {
         **crash.to_dict(),
+        "sentence": crash.sentence,
         "headline": crash.headline,
         "free_bytes": free,
         "short_bytes": None if free is None or crash.bytes is None else max(0, crash.bytes - free),

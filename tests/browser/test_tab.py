@@ -483,6 +483,7 @@ def test_the_reload_button_brings_new_runs_also_one_that_crashed(
     expect(tab.get("crash")).to_have_count(0)
     tab.get("run-option", run="two").click()
     tab.expect_run("two")
+    expect(tab.get("verdict-sentence")).to_have_text("The run ran out of memory in the first step.")
     expect(tab.get("crash-headline")).to_have_text(crash.headline)
     assert tab.get("crash-advice").locator("li").all_text_contents() == list(crash.advice)
     assert tab.get("crash").locator("dl [data-bytes]").first.get_attribute("data-bytes") == str(crash.bytes)

@@ -38,6 +38,24 @@ it("leaves out what is the same, when asked", async () => {
   expect(byTestId(card.shadowRoot!, "compare-fact").map((row) => row.dataset["name"])).toEqual(["batch_size"]);
 });
 
+it("does not say that a run fits which ran out of memory", async () => {
+  const value = compared(["a", "b"]);
+  const verdict = {
+    limit_bytes: 4000,
+    limit_name: null,
+    risks: [],
+    outcome: "fits" as const,
+    margin_bytes: 900,
+    sentence: "It fits.",
+    phases: {},
+  };
+  value.runs = value.runs.map((run, n) => ({ ...run, verdict, crash: n ? "The run ran out of memory." : null }));
+  const card = await shown(new CompareCard(), { compared: { state: "ready" as const, value }, unit: "B" });
+  const cells = [...card.renderRoot.querySelectorAll<HTMLElement>("td[data-outcome]")];
+  expect(cells.map(text)).toEqual(["fits, 900B to spare", "ran out of memory"]);
+  expect(cells.map((cell) => cell.title)).toEqual(["It fits.", "The run ran out of memory."]);
+});
+
 it("leads to a run, and ends", async () => {
   const chosen: Partial<Place>[] = [];
   onChoose(document.body, (change) => chosen.push(change));

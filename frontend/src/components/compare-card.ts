@@ -103,7 +103,7 @@ export class CompareCard extends LitElement {
               </td>`;
             })}
           </tr>
-          ${runs.some(({ verdict }) => verdict) ? this.#verdicts(compared) : nothing}
+          ${runs.some(({ verdict, crash }) => verdict ?? crash) ? this.#verdicts(compared) : nothing}
         </tbody>
         ${this.#section("Peaks", "peaks", compared)} ${this.#section("Phases", "phases", compared)}
         ${this.#section("Categories", "categories", compared)}
@@ -179,13 +179,15 @@ export class CompareCard extends LitElement {
   #verdicts({ runs }: Compared): TemplateResult {
     return html`<tr>
       <th scope="row">Fits</th>
-      ${runs.map(({ verdict }) =>
-        verdict
-          ? html`<td class="number" data-outcome=${verdict.outcome} title=${verdict.sentence}>
-              ${verdict.outcome}, ${bytes(Math.abs(verdict.margin_bytes), this.unit)}
-              ${verdict.margin_bytes < 0 ? "short" : "to spare"}
-            </td>`
-          : html`<td class="number soft">–</td>`,
+      ${runs.map(({ verdict, crash }) =>
+        crash
+          ? html`<td class="number" data-outcome="ran out of memory" title=${crash}>ran out of memory</td>`
+          : verdict
+            ? html`<td class="number" data-outcome=${verdict.outcome} title=${verdict.sentence}>
+                ${verdict.outcome}, ${bytes(Math.abs(verdict.margin_bytes), this.unit)}
+                ${verdict.margin_bytes < 0 ? "short" : "to spare"}
+              </td>`
+            : html`<td class="number soft">–</td>`,
       )}
     </tr>`;
   }
@@ -297,6 +299,7 @@ export class CompareCard extends LitElement {
       .difference .unit {
         color: inherit;
       }
+      [data-outcome="ran out of memory"],
       [data-outcome="does not fit"] {
         color: var(--bad) !important;
       }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { byTestId, shown, text } from "../testing/dom";
-import { measuredSteps, overview } from "../testing/samples";
+import { crash, measuredSteps, overview } from "../testing/samples";
 import { VerdictCard } from "./verdict-card";
 
 describe("the verdict", () => {
@@ -36,6 +36,21 @@ describe("the verdict", () => {
     expect(text(byTestId(card.shadowRoot!, "difference")[0])).toBe("+1.7 %");
     expect(text(byTestId(card.shadowRoot!, "margin")[0])).toContain("Short by");
     expect(text(byTestId(card.shadowRoot!, "predicted-peak")[0])).toContain("can be 2.8 KiB to 3.5 KiB");
+  });
+
+  it("tells first that a run ran out of memory, whatever the estimate says", async () => {
+    const fits = { ...verdict, outcome: "fits" as const, margin_bytes: 10, sentence: "It fits with 10 B to spare." };
+    const card = await shown(new VerdictCard(), { overview: overview("a", { verdict: fits, crash: crash() }) });
+    const root = card.shadowRoot!;
+    expect(text(byTestId(root, "verdict-sentence")[0])).toBe("The run ran out of memory in step 2.");
+    expect(text(byTestId(root, "verdict-predicted")[0]!.parentElement!)).toBe(
+      "By the estimate: It fits with 10 B to spare. What happened",
+    );
+    expect(byTestId(root, "verdict")[0]!.dataset["outcome"]).toBe("ran out of memory");
+    expect(text(byTestId(root, "margin")[0])).toContain("predicted: fits");
+    const unlimited = await shown(new VerdictCard(), { overview: overview("a", { crash: crash() }) });
+    expect(text(byTestId(unlimited.shadowRoot!, "verdict-sentence")[0])).toBe("The run ran out of memory in step 2.");
+    expect(byTestId(unlimited.shadowRoot!, "verdict-predicted")).toEqual([]);
   });
 
   it("keeps the data pipeline apart where there is one", async () => {

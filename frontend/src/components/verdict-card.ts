@@ -9,18 +9,21 @@ import { showCard } from "./choose";
 import { bytes, plainBytes } from "./figure";
 import "./term";
 
-/** One sentence first: does it fit. Then the figures behind it and what they are about. */
+const RAN_OUT = "ran out of memory";
+
+/** One sentence first: does it fit, or that it did not. Then the figures behind it and what they are about. */
 @customElement("memest-verdict-card")
 export class VerdictCard extends LitElement {
   @property({ attribute: false }) overview!: Overview;
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
-    const { verdict } = this.overview;
-    return html`<div class="card" data-outcome=${verdict?.outcome ?? "unknown"} data-testid="verdict">
+    const { verdict, crash } = this.overview;
+    const outcome = crash ? RAN_OUT : (verdict?.outcome ?? "unknown");
+    return html`<div class="card" data-outcome=${outcome} data-testid="verdict">
       <div class="words">
-        <h1 data-testid="verdict-sentence">${this.#sentence()}</h1>
-        ${this.#why()} ${this.#fix()} ${this.#risks()} ${this.#about()}
+        <h1 data-testid="verdict-sentence">${crash ? crash.sentence : this.#sentence()}</h1>
+        ${crash ? this.#predicted() : nothing} ${this.#why()} ${this.#fix()} ${this.#risks()} ${this.#about()}
       </div>
       <dl>${this.#figures()}</dl>
     </div>`;
@@ -38,6 +41,18 @@ export class VerdictCard extends LitElement {
       return html`Used ${bytes(measured.peak_bytes, this.unit)} at its peak, measured.`;
     }
     return "Neither an estimate nor a measured peak of this run was recorded.";
+  }
+
+  /** What the estimate says of a run that ran out of memory all the same: no more than a prediction. */
+  #predicted(): TemplateResult {
+    return html`<p class="why">
+      ${
+        this.overview.verdict
+          ? html`By the estimate: <span data-testid="verdict-predicted">${this.overview.verdict.sentence}</span>`
+          : nothing
+      }
+      <button type="button" class="link" @click=${() => showCard(this, "crash")}>What happened</button>
+    </p>`;
   }
 
   /** What most of it is. */
@@ -150,7 +165,7 @@ export class VerdictCard extends LitElement {
           short ? "Short by" : "To spare",
           "margin",
           html`<span class="margin">${bytes(Math.abs(verdict.margin_bytes), this.unit)}</span>`,
-          verdict.outcome,
+          this.overview.crash ? html`predicted: ${verdict.outcome}` : verdict.outcome,
         ),
       );
     }
@@ -181,6 +196,7 @@ export class VerdictCard extends LitElement {
       [data-outcome="may not fit"] {
         --tone: var(--warn);
       }
+      [data-outcome="ran out of memory"],
       [data-outcome="does not fit"] {
         --tone: var(--bad);
       }

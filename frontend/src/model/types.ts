@@ -303,6 +303,7 @@ export interface Measured {
 
 /** Why a run ran out of memory; what is not known is null. */
 export interface Crash {
+  sentence: string;
   headline: string;
   source: string;
   message: string;
@@ -477,6 +478,8 @@ export interface Compared {
     bytes_per_category: BytesPerCategory | null;
     measured_peak_bytes: Bytes | null;
     verdict: Verdict | null;
+    /** That it ran out of memory, in a sentence. */
+    crash: string | null;
   }[];
   facts: { name: string; values: (string | number | null)[]; differs: boolean }[];
   peaks: ComparedRow[];

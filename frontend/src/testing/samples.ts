@@ -109,6 +109,7 @@ export function overview(name: string, change: Partial<Overview> = {}): Overview
 /** A third step that had no room for an update temporary of `net/a`. */
 export function crash(change: Partial<Crash> = {}): Crash {
   return {
+    sentence: "The run ran out of memory in step 2.",
     headline: "TensorFlow's allocator ran out in step 2 when asked for 400 B.",
     source: "TensorFlow's allocator",
     message: "OOM when allocating tensor with shape[100]",
@@ -325,6 +326,7 @@ export function compared(names: readonly string[]): Compared {
       bytes_per_category: { weights: 2000, activations: 1000 + 100 * n },
       measured_peak_bytes: null,
       verdict: null,
+      crash: null,
     })),
     facts: [
       { name: "optimizer", values: names.map(() => "Adam"), differs: false },

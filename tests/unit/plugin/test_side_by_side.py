@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 from tensorboard_plugin_memest.plugin.side_by_side import side_by_side
 from tensorboard_plugin_memest.plugin.views import overview
@@ -55,6 +56,13 @@ def test_layers_are_joined_by_path_with_the_largest_change_first():
     assert names[0] == "sequential/dense"
     assert answer["layers"][0]["differences"] == [0, -4 * KERNEL_BYTES]
     assert sorted(names) == sorted(layer.path for layer in sample_estimate().layers)
+
+
+def test_a_run_that_ran_out_of_memory_is_not_only_judged_by_its_estimate():
+    crash = Explanation("XLA", "ran out", phase="first_step")
+    answer = compared(RunRecords("died", sample_estimate(), crash=crash), RunRecords("lives", sample_estimate()))
+    assert [run["verdict"]["outcome"] for run in answer["runs"]] == ["fits"] * 2
+    assert [run["crash"] for run in answer["runs"]] == ["The run ran out of memory in the first step.", None]
 
 
 def test_a_run_without_an_estimate_has_no_figures():

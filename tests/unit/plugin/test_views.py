@@ -103,6 +103,7 @@ def test_a_crash_is_told_with_the_largest_of_what_was_alive():
     assert answer.pop("live_categories") == {"temporaries": 5050}
     assert (answer.pop("free_bytes"), answer.pop("short_bytes")) == (None, None)
     assert answer.pop("headline") == "XLA ran out in step 3 when asked for 7 B."
+    assert answer.pop("sentence") == "The run ran out of memory in step 3."
     rest = crash.to_dict()
     del rest["live"]
     assert answer == rest
