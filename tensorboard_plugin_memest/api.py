@@ -16,6 +16,7 @@ from tensorboard_plugin_memest.estimation.host.model import estimate_dataset
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.subject import NoModelError, require_subject
+from tensorboard_plugin_memest.log.given_limit import keep_limit
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -49,7 +50,7 @@ def log_model(
         logdir: the run's log directory; None for that of the current default `tf.summary` writer. Records go to its
             subdirectory `memest`.
         limit: memory of the device to judge by: bytes, text such as `"9.29GiB"`, or a GPU's name; None for the
-            device's own.
+            device's own. A `MemoryCallback` that is given none takes it over for the same `logdir` in this process.
         advice: whether to find out, too, what to change so that it needs less (`Estimate.advice`), and write that; it
             takes as long as some ten to twenty estimates, and a limit has to be known.
         what_if: whether to estimate it with other batch sizes, optimizers, precisions and modes, too
@@ -76,6 +77,7 @@ def log_model(
             made = replace(made, limit_bytes=limit_bytes)
         with RunWriter(directory) as writer:
             writer.write_estimate(made)
+            keep_limit(directory, limit_bytes)
             if advice:
                 writer.write_advice(made.advice())
             if what_if:

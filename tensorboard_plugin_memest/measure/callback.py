@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from tensorboard_plugin_memest.log.given_limit import kept_limit
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.measure.allocator import Found, find_allocators
 from tensorboard_plugin_memest.measure.batch_profiler import parse_profile_batch
@@ -49,7 +50,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         logdir: the run's log directory, the one for TensorBoard; records go to its subdirectory `memest`.
         batch_size: examples a step; None for that of `fit`, of the model or, where neither tells, 32.
         limit: memory of the device to judge by: bytes, text such as `"9.29GiB"`, or a GPU's name; None for the
-            device's own.
+            one that this process last gave to `log_model` for the same `logdir`, else the device's own.
         profile_batch: batch or pair of first and last batch to profile, as in `keras.callbacks.TensorBoard`: counted
             from 1, 0 for none; later calls of `fit` go on counting. With `steps_per_execution` a batch is one
             execution. The profile goes to `logdir/plugins/profile`, where XProf finds it too.
@@ -227,6 +228,9 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def _estimate(self, run: MeasuredFit) -> None:
         batch_size = self._for_log_model["batch_size"] or batch_size_of_fit()
         arguments = {**self._for_log_model, "batch_size": batch_size, "logdir": run.logdir}
+        if arguments["limit"] is None:
+            # This estimate replaces the one that was logged with it.
+            arguments["limit"] = kept_limit(run.logdir)
 
         def log() -> Estimate | None:
             log_model = self._log_model or _default_log_model()

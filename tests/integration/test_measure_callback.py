@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tensorboard_plugin_memest.api import log_model
 from tensorboard_plugin_memest.measure.alive import BEFORE_LAYER
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.callback import MemoryCallback
@@ -500,6 +501,25 @@ def test_what_is_given_goes_to_log_model(tmp_path):
     assert estimated == [
         (model, {"batch_size": 3, "limit": "2GiB", "device": "GPU", "logdir": str(tmp_path)})
     ]  # fmt: skip
+
+
+def test_a_limit_that_log_model_was_given_is_kept_for_its_directory(tmp_path):
+    model = make_model(units=1)
+
+    def limits(logdir: Path, **given: Any) -> list[Any]:
+        found: list[Any] = []
+        callback = measuring(logdir, log_model=lambda model, **arguments: found.append(arguments["limit"]), **given)
+        model.fit(X[:8], Y[:8], verbose=0, callbacks=[callback])
+        return found
+
+    log_model(model, batch_size=8, logdir=tmp_path / "run", limit="3GiB")
+    assert limits(tmp_path / "run") == [3 * 2**30]
+    assert limits(tmp_path / "run", limit="2GiB") == ["2GiB"]
+    assert limits(tmp_path / "other") == [None]
+    model.fit(X[:8], Y[:8], batch_size=8, verbose=0, callbacks=[MemoryCallback(tmp_path / "run")])
+    assert [estimate.limit_bytes for estimate in read_log(tmp_path / "run").estimates] == [3 * 2**30, 3 * 2**30]
+    log_model(model, batch_size=8, logdir=tmp_path / "run")
+    assert limits(tmp_path / "run") == [None]
 
 
 # Failures.
