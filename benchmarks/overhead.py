@@ -1,10 +1,14 @@
-"""What MemoryCallback costs a step, paired: every other step of one training is measured by it.
+"""What MemoryCallback costs a step, paired: a third of the steps of one training are measured by it.
 
 python -m benchmarks.overhead [--steps 1500] [--milliseconds 10]
 
-The model is made so large that a step takes about so many milliseconds. Neighbours, one with the callback and one
-without, are compared, so that whatever else the machine does meets both alike; the median of their differences counts.
-Beside it stands the time that passed inside the callback, which no noise of the step is in.
+The model is made so large that a step takes about so many milliseconds. Of every thirty steps ten have no callback, ten
+a Keras callback whose hooks are empty, and ten MemoryCallback; steps that lie close together are compared, so that what
+else the machine does meets all alike, and the median of their differences counts. The first two of ten are left out:
+they find less of the callback in the processor's caches than a training does that has it in every step. Beside it
+stands the time that passed inside the callback, which no noise of the step is in. The empty callback tells what Keras
+and a call take by themselves. MemoryCallback puts several steps away at once, which the median does not show, so the
+mean stands beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,45 +34,64 @@ from benchmarks.about import about, console  # noqa: E402
 
 # Of the time of a step, so much may be the callback's.
 TARGET = 0.01
+# Steps that one callback has in a row, and of those the first ones that are left out.
+TURN, SETTLING = 10, 2
+CALLBACKS = 3
 # Tracing and the first steps are no usual ones.
-WARM_UP = 20
+WARM_UP = TURN * CALLBACKS
 
 
-class Paired(keras.callbacks.Callback):  # type: ignore[misc]
-    """Hands every other batch to another callback, and times all of them."""
+class Empty(keras.callbacks.Callback):  # type: ignore[misc]
+    """Has the hooks that MemoryCallback has in a step, and does nothing in them."""
 
-    def __init__(self, measured: keras.callbacks.Callback) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        pass
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        pass
+
+
+class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
+    """Hands batches, ten in a row, to one of several callbacks (None for none) in turn, and times all of them."""
+
+    def __init__(self, callbacks: Sequence[keras.callbacks.Callback | None]) -> None:
         super().__init__()
-        self._measured = measured
+        self._callbacks = callbacks
         self.seconds: list[float] = []
         self.inside: list[float] = []
 
     def set_model(self, model: keras.Model) -> None:
         super().set_model(model)
-        self._measured.set_model(model)
+        for callback in filter(None, self._callbacks):
+            callback.set_model(model)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._measured.on_train_begin(logs)
+        for callback in filter(None, self._callbacks):
+            callback.on_train_begin(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        callback = self._callbacks[batch // TURN % len(self._callbacks)]
         self._start = self._begun = time.perf_counter()
-        if batch % 2:
-            self._measured.on_train_batch_begin(batch, logs)
+        if callback is not None:
+            callback.on_train_batch_begin(batch, logs)
             self._begun = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        callback = self._callbacks[batch // TURN % len(self._callbacks)]
         ended = time.perf_counter()
-        if batch % 2:
-            self._measured.on_train_batch_end(batch, logs)
+        if callback is not None:
+            callback.on_train_batch_end(batch, logs)
         now = time.perf_counter()
         self.seconds.append(now - self._start)
         self.inside.append(now - ended + self._begun - self._start)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._measured.on_epoch_end(epoch, logs)
+        for callback in filter(None, self._callbacks):
+            callback.on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._measured.on_train_end(logs)
+        for callback in filter(None, self._callbacks):
+            callback.on_train_end(logs)
 
 
 def main() -> None:
@@ -76,50 +100,56 @@ def main() -> None:
     parser.add_argument("--milliseconds", type=float, default=10.0, help="how long a step should be")
     parser.add_argument("--json", type=Path, default=Path("build/overhead.json"))
     args = parser.parse_args()
-    row = measured(args.steps, args.milliseconds / 1000)
-    table = Table(title=f"MemoryCallback on {args.steps // 2} pairs of steps")
-    for title in (
-        "step, median",
-        "paired difference, median",
-        "inside the callback, median",
-        "99 %",
-        "of a step",
-        "target",
-    ):
+    step, rows = measured(args.steps, args.milliseconds / 1000)
+    table = Table(title=f"Callbacks on {args.steps // 3} steps each of {1e3 * step:.2f} ms (median without any)")
+    for title in ("callback", "paired", "inside", "mean", "99 %", "of a step", "target"):
         table.add_column(title, justify="right")
-    table.add_row(
-        f"{1e3 * row['step']:.2f} ms",
-        f"{1e6 * row['difference']:.0f} µs",
-        f"{1e6 * row['inside']:.0f} µs",
-        f"{1e6 * row['inside_99']:.0f} µs",
-        f"{row['share']:.2%}",
-        f"{TARGET:.0%}",
-    )
+    for name, row in rows.items():
+        times = (f"{1e6 * row[key]:.0f} µs" for key in ("difference", "inside", "inside_mean", "inside_99"))
+        table.add_row(name, *times, f"{row['share']:.2%}", f"{TARGET:.0%}")
     console().print(table)
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps({**about(), **row}, indent=1))
+    args.json.write_text(json.dumps({**about(), "step": step, "callbacks": rows}, indent=1))
 
 
-def measured(steps: int, seconds: float) -> dict[str, float]:
-    """Times in seconds, and the callback's share of a step."""
+def measured(steps: int, seconds: float) -> tuple[float, dict[str, dict[str, float]]]:
+    """The median step without a callback, and for each callback times in seconds and its share of a step."""
     units = 256
     # A step of a dense layer takes as long as its kernel is large; the first guess is corrected once.
     units = max(16, int(units * seconds / _step_seconds(units)))
     model, data = _training(units)
     with tempfile.TemporaryDirectory() as logdir:
-        paired = Paired(memest.MemoryCallback(logdir, log_model=lambda model, **arguments: None))
-        model.fit(data, steps_per_epoch=WARM_UP + steps, shuffle=False, verbose=0, callbacks=[paired])
-    taken, inside = paired.seconds[WARM_UP:], paired.inside[WARM_UP:]
-    plain, with_callback = taken[0::2], taken[1::2]
+        memory = memest.MemoryCallback(logdir, log_model=lambda model, **arguments: None)
+        turns = InTurn([None, Empty(), memory])
+        model.fit(
+            data,
+            steps_per_epoch=WARM_UP + steps - steps % (TURN * CALLBACKS),
+            shuffle=False,
+            verbose=0,
+            callbacks=[turns],
+        )
+    plain = _of_turn(turns.seconds, 0)
     step = statistics.median(plain)
-    difference = statistics.median(b - a for a, b in zip(plain, with_callback, strict=False))
-    return {
-        "step": step,
-        "difference": difference,
-        "inside": statistics.median(inside[1::2]),
-        "inside_99": statistics.quantiles(inside[1::2], n=100)[98],
-        "share": max(difference, statistics.median(inside[1::2])) / step,
-    }
+    rows = {}
+    for turn, name in ((1, "empty"), (2, "MemoryCallback")):
+        inside = _of_turn(turns.inside, turn)
+        taken = _of_turn(turns.seconds, turn)
+        difference = statistics.median(b - a for a, b in zip(plain, taken, strict=True))
+        rows[name] = {
+            "difference": difference,
+            "inside": statistics.median(inside),
+            "inside_mean": statistics.fmean(inside),
+            "inside_99": statistics.quantiles(inside, n=100)[98],
+            "share": max(difference, statistics.median(inside)) / step,
+        }
+    return step, rows
+
+
+def _of_turn(times: list[float], turn: int) -> list[float]:
+    """The times of the steps that had callback number `turn`."""
+    first = WARM_UP + TURN * turn
+    starts = range(first, len(times), TURN * CALLBACKS)
+    return [time for start in starts for time in times[start + SETTLING : start + TURN]]
 
 
 def _training(units: int) -> tuple[keras.Model, tf.data.Dataset]:
@@ -131,9 +161,9 @@ def _training(units: int) -> tuple[keras.Model, tf.data.Dataset]:
 
 def _step_seconds(units: int) -> float:
     model, data = _training(units)
-    paired = Paired(keras.callbacks.Callback())
-    model.fit(data, steps_per_epoch=WARM_UP + 40, shuffle=False, verbose=0, callbacks=[paired])
-    return statistics.median(paired.seconds[WARM_UP:])
+    turns = InTurn([None])
+    model.fit(data, steps_per_epoch=WARM_UP + 40, shuffle=False, verbose=0, callbacks=[turns])
+    return statistics.median(turns.seconds[WARM_UP:])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.measure.cpu_allocator import USE_BFC, WHAT_TO_DO, bfc_is_asked_for, bfc_limit
 
+# Found once, because it is asked in every step, and each of TensorFlow's modules on the way to it is a wrapper.
+_statistics = tf.config.experimental
+
 
 class Reading(NamedTuple):
     """What an allocator counts at one moment, in bytes.
@@ -56,11 +59,11 @@ class DeviceAllocator:
     shared_by: int = 1
 
     def read(self) -> Reading:
-        info = tf.config.experimental.get_memory_info(self.device)
+        info = _statistics.get_memory_info(self.device)
         return Reading(info["current"], info["peak"])
 
     def reset(self) -> None:
-        tf.config.experimental.reset_memory_stats(self.device)
+        _statistics.reset_memory_stats(self.device)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def _short(name: str) -> str:
 
 def _has_statistics(name: str) -> bool:
     try:
-        tf.config.experimental.get_memory_info(name)
+        _statistics.get_memory_info(name)
     except (ValueError, tf.errors.OpError):
         return False
     return True

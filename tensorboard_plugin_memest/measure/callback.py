@@ -39,8 +39,10 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     `evaluate` and `predict`, which take this callback, too, are recorded apart. Beside the devices' memory it records
     the process's resident set before and after each step.
 
-    The training stays as it is: nothing random is touched, nothing more waits for a device, and if a part of memest
-    fails, it warns once (RuntimeWarning) and the training goes on without it.
+    The training stays as it is: nothing random is touched, nothing of memest's waits for a device, and if a part of
+    memest fails, it warns once (RuntimeWarning) and the training goes on without it. Keras, before it calls the hooks of
+    any callback that has some for the end of a batch, as this one has, takes the values of that batch's loss and metrics
+    from the device; without such a callback it does so in a thread beside the training.
 
     Given to `fit` again with the same model, it goes on counting; with another model, or when its `logdir` was changed,
     it begins anew. A training that dies is recorded up to the batch it died in: at once, with an explanation for the
@@ -90,6 +92,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         # What the run is of, and what was estimated; weak, for a callback must not keep a model alive.
         self._measured_model: Callable[[], Any] = _nothing
         self._in_training = False
+        self._steps_per_execution = 1
         self._other = EVALUATE
         self._is_estimated = False
         self._estimate_is_due = False
@@ -103,7 +106,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The peak is counted from here."""
         if self._run is not None:
-            self._run.begin_batch(self._guard.run(MEASURING, self._steps_of, batch) or 1)
+            self._run.begin_batch(self._steps_of(batch))
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The peak is read."""
@@ -169,7 +172,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _begin_other_batch(self, kind: str, batch: int) -> None:
         if self._run is not None:
-            self._run.begin_other_batch(kind, self._guard.run(MEASURING, self._steps_of, batch) or 1)
+            self._run.begin_other_batch(kind, self._steps_of(batch))
 
     def _end_other_batch(self) -> None:
         if self._run is not None:
@@ -213,6 +216,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._measured_model = weakref.ref(self.model)
             self._is_estimated = False
         self._run.begin()
+        # Compiling sets it, which ends what was begun.
+        self._steps_per_execution = getattr(self.model, "steps_per_execution", 1) or 1
         return self._run
 
     def _tell_of_error(self, error: BaseException) -> None:
@@ -245,7 +250,12 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _steps_of(self, batch: int) -> int:
         """How many steps the execution that begins with step `batch` runs."""
-        steps: int = getattr(self.model, "steps_per_execution", 1) or 1
+        if self._steps_per_execution == 1:
+            return 1
+        return self._guard.run(MEASURING, self._steps_left, batch) or 1
+
+    def _steps_left(self, batch: int) -> int:
+        steps = self._steps_per_execution
         total = (self.params or {}).get("steps")
         return max(1, min(steps, total - batch)) if total else steps
 

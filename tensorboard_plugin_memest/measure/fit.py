@@ -60,6 +60,7 @@ class MeasuredFit:
         # Of several processes each profiles into a directory of its own, and leaves alone what the others find there.
         own = guard.run(MEASURING, part_of_process, os.path.join(logdir, SUBDIRECTORY))
         self._profiled = os.path.join(logdir, SUBDIRECTORY, own) if own else logdir
+        self._profiles = profile_batches is not None
         self._profiler = BatchProfiler(self._profiled, profile_batches)
         self._guard = guard
         # Those of earlier runs, and those that were read.
@@ -93,15 +94,17 @@ class MeasuredFit:
 
     def begin_batch(self, steps: int) -> None:
         """The next batch begins, of `steps` training steps."""
-        self._guard.run(PROFILING, self._profiler.begin, self._recording.steps)
+        if self._profiles:
+            self._guard.run(PROFILING, self._profiler.begin, self._recording.steps)
         self._guard.run(MEASURING, self._recording.begin, steps)
 
     def end_batch(self, steps: int | None = None) -> None:
         """The batch is over; it was of `steps` steps, if that came out different from what was thought."""
-        self._guard.run(MEASURING, self._recording.end, steps)
-        if self._guard.run(PROFILING, self._profiler.end):
+        may_be_due = self._guard.run(MEASURING, self._recording.end, steps)
+        if self._profiles and self._guard.run(PROFILING, self._profiler.end):
             self._has_own_profile = True
-        self._guard.run(WRITING, self._recording.write_if_due)
+        if may_be_due:
+            self._guard.run(WRITING, self._recording.write_if_due)
 
     def begin_other_batch(self, kind: str, steps: int) -> None:
         """The next batch of evaluation or prediction begins, `steps` of them at once."""
@@ -109,8 +112,8 @@ class MeasuredFit:
 
     def end_other_batch(self) -> None:
         """It is over."""
-        self._guard.run(MEASURING, self._recording.end)
-        self._guard.run(WRITING, self._recording.write_if_due)
+        if self._guard.run(MEASURING, self._recording.end):
+            self._guard.run(WRITING, self._recording.write_if_due)
 
     def fail(self, error: BaseException, kind: str | None = None) -> None:
         """`error` is about to leave the step that has begun; if it is about memory, it is explained in the log, now.

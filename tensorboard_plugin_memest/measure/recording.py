@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tensorboard_plugin_memest.log.writer import RunWriter
-from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found
+from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found, Reading
 from tensorboard_plugin_memest.measure.host import resident_bytes
 from tensorboard_plugin_memest.measure.nvml import DriverTotals
 from tensorboard_plugin_memest.measure.peaks import EpochRecorder, PeakRecorder
@@ -23,10 +24,24 @@ _LONGEST_PAUSE = 10.0
 _PAUSE_AT_EPOCHS = 2.0
 _PAUSE_PER_AGE = 0.1
 
+# So many steps are put away together. A step of training leaves nothing of ours in the processor's caches, and code
+# that has to come from memory takes six times as long: what can wait is done for many steps in a row.
+_MOST_WAITING = 64
+
 
 TRAIN = "train"
 _HOST_DEVICE = "HOST"
 _HOST_SOURCE = "the resident set of the process, before and after each step"
+
+
+class _Waiting(NamedTuple):
+    """What was read of one step, or of several that ran together; bytes in the order of the allocators."""
+
+    kind: _Kind
+    steps: int
+    start_bytes: list[int]
+    readings: list[Reading]
+    host_bytes: tuple[int | None, int | None] | None  # before and after; None where the host is not looked at
 
 
 @dataclass
@@ -34,7 +49,7 @@ class _Kind:
     """The steps of one kind: a recorder for each allocator, and how many steps were recorded and written."""
 
     recorders: list[PeakRecorder]
-    steps: int = 0
+    steps: int = 0  # those that wait to be put away included
     written: int = 0
 
     @classmethod
@@ -79,6 +94,7 @@ class Recording:
         self._written = 0
         self._open = 0
         self._kind = TRAIN
+        self._waiting: list[_Waiting] = []
         self._host = host
         self._totals = totals
         self._totals_written: list[DeviceTotals] = []
@@ -86,7 +102,7 @@ class Recording:
         self._epochs = EpochRecorder()
         self._host_start: int | None = None
         self._host_before = host()
-        self._start_bytes = [0] * len(found.allocators)
+        self._start_bytes: list[int] = []
         self._writer: RunWriter | None = None
 
     def open(self) -> None:
@@ -105,38 +121,49 @@ class Recording:
     def begin(self, steps: int = 1, kind: str = TRAIN) -> None:
         """The next step begins, or the next `steps` that run together; `kind` is `"evaluate"`, say, if not training."""
         self._open, self._kind = steps, kind
-        for number, allocator in enumerate(self._allocators):
+        self._start_bytes = []
+        for allocator in self._allocators:
             allocator.reset()
-            self._start_bytes[number] = allocator.read().current
+            self._start_bytes.append(allocator.read().current)
         if kind == TRAIN:
             self._host_start = self._host()
 
-    def end(self, steps: int | None = None) -> None:
+    def end(self, steps: int | None = None) -> bool:
         """The step is over: records its peak. Does nothing where none has begun.
 
         Args:
             steps: how many it was, if that is not what was said when it began.
+
+        Returns:
+            Whether it may be time to write: `write_if_due` knows, but need not be asked after every step.
         """
         if not self._open:
-            return
-        self._open = steps or self._open
+            return False
+        steps = steps or self._open
+        readings = [allocator.read() for allocator in self._allocators]
+        host = (self._host_start, self._host()) if self._kind == TRAIN else None
         kind = self._kinds.get(self._kind)
         if kind is None:
             kind = self._kinds[self._kind] = _Kind.of(self._allocators)
-        for allocator, recorder, start in zip(self._allocators, kind.recorders, self._start_bytes, strict=True):
-            current, peak = allocator.read()
-            recorder.record(start, peak, current, self._open)
-        kind.steps += self._open
-        self._recorded += self._open
-        if self._kind == TRAIN:
-            self._end_on_host()
+        self._waiting.append(_Waiting(kind, steps, self._start_bytes, readings, host))
+        kind.steps += steps
+        self._recorded += steps
         self._open = 0
+        if len(self._waiting) >= _MOST_WAITING:
+            self._put_away()
+        return not self._written or self._clock() - self._written_at >= _SHORTEST_PAUSE
 
-    def _end_on_host(self) -> None:
-        """The system does not count the most in between without forgetting the most of the whole process."""
-        now = self._host()
-        if self._host_start is not None and now is not None:
-            self._host_recorder.record(self._host_start, max(self._host_start, now), now, self._open)
+    def _put_away(self) -> None:
+        """Adds the steps that wait to the recorders."""
+        waiting, self._waiting = self._waiting, []
+        for kind, steps, start_bytes, readings, host in waiting:
+            for recorder, start, (current, peak) in zip(kind.recorders, start_bytes, readings, strict=True):
+                recorder.record(start, peak, current, steps)
+            if host is not None:
+                before, after = host
+                if before is not None and after is not None:
+                    # The system does not count the most in between without forgetting the most of the whole process.
+                    self._host_recorder.record(before, max(before, after), after, steps)
 
     def end_with(self, error: BaseException) -> None:
         """The step that has begun ended with `error`, just now: records it up to there, and tells."""
@@ -183,6 +210,7 @@ class Recording:
         """Writes the whole run so far, and the notes that are new."""
         writer = self._open_writer()
         if self._recorded > self._written:
+            self._put_away()
             for name, kind in self._kinds.items():
                 for peaks in self._peaks_of(kind) if kind.steps > kind.written else ():
                     if name == TRAIN:

@@ -6,8 +6,9 @@ import itertools
 import math
 
 from tensorboard_plugin_memest.measure.allocator import Found
-from tensorboard_plugin_memest.measure.recording import Recording
-from tensorboard_plugin_memest.memory.measured import MeasuredPeaks, Window
+from tensorboard_plugin_memest.measure.peaks import PeakRecorder
+from tensorboard_plugin_memest.measure.recording import TRAIN, Recording
+from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, Window
 from tests.unit.measure.logged import Fake, read_log
 
 
@@ -45,6 +46,49 @@ def test_each_device_has_its_peaks_its_source_and_what_was_before(tmp_path):
     }
     # The peak so far, then for each step a reset and a reading before it, and a reading after.
     assert gpu.calls == cpu.calls == ["read", "reset", "read", "read", "reset", "read", "read"]
+
+
+def test_a_step_only_reads_and_what_it_read_is_put_away_for_many_steps_at_once(tmp_path, monkeypatch):
+    put_away: list[int] = []
+    record = PeakRecorder.record
+
+    def counted(self, start_bytes, peak_bytes, current_bytes, steps=1):
+        put_away.append(peak_bytes)
+        record(self, start_bytes, peak_bytes, current_bytes, steps)
+
+    monkeypatch.setattr(PeakRecorder, "record", counted)
+    readings = [(0, 0), *itertools.chain(*([(1, 1), (2, 1000 + step)] for step in range(100)))]
+    recording = Recording(tmp_path, Found((Fake(readings),)), host=lambda: None)
+    at_once = []
+    for step in range(100):
+        recording.begin(kind="evaluate" if step % 3 else TRAIN)
+        before = len(put_away)
+        recording.end()
+        at_once.append(len(put_away) - before)
+    assert recording.steps == 34
+    # Most steps put nothing away, and none is lost or out of order.
+    assert sum(map(bool, at_once)) == 1
+    recording.close()
+    assert put_away == [1000 + step for step in range(100)]
+    log = read_log(tmp_path)
+    assert [window.peak_bytes for window in log.peaks["GPU:0"].windows] == [1000 + step for step in range(0, 100, 3)]
+    (evaluated,) = (record.peaks for record in log.records if isinstance(record, MeasuredBeside))
+    assert [window.peak_bytes for window in evaluated.windows] == [1000 + step for step in range(100) if step % 3]
+
+
+def test_a_step_tells_when_it_may_be_time_to_write(tmp_path):
+    clock = Clock()
+    recording = Recording(tmp_path, Found((Fake([(0, 0), *[(1, 1), (1, 2)] * 3]),)), clock=clock, host=lambda: None)
+    assert not recording.end()
+    recording.begin()
+    assert recording.end()  # nothing is written yet
+    recording.write_if_due()
+    recording.begin()
+    assert not recording.end()
+    clock.now += 1
+    recording.begin()
+    assert recording.end()
+    recording.close()
 
 
 def test_epochs_are_told_with_the_steps_that_they_begin_with(tmp_path):
