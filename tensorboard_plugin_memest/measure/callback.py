@@ -40,9 +40,9 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     the process's resident set before and after each step.
 
     The training stays as it is: nothing random is touched, nothing of memest's waits for a device, and if a part of
-    memest fails, it warns once (RuntimeWarning) and the training goes on without it. Keras, before it calls the hooks of
-    any callback that has some for the end of a batch, as this one has, takes the values of that batch's loss and metrics
-    from the device; without such a callback it does so in a thread beside the training.
+    memest fails, it warns once (RuntimeWarning) and the training goes on without it. Keras, before it calls a callback
+    that has a hook for the end of a batch, as this one has, takes the values of the batch's loss and metrics from the
+    device; without such a callback it does so in a thread beside the training.
 
     Given to `fit` again with the same model, it goes on counting; with another model, or when its `logdir` was changed,
     it begins anew. A training that dies is recorded up to the batch it died in: at once, with an explanation for the
