@@ -107,7 +107,7 @@ def expect_pipeline(tab: Tab, host: HostEstimate) -> None:
         expect(row).to_contain_text(stage.reason)
     for lever in host.levers:
         row = tab.get("host-lever", name=lever.name)
-        tab.expect_bytes(row.locator("td:nth-child(2) [data-bytes]"), lever.peak_bytes)
+        tab.expect_bytes(row.locator("td:nth-child(3) [data-bytes]"), lever.peak_bytes)
         expect(row).to_contain_text(lever.reason or lever.cost)
 
 

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { byTestId, shown, text } from "../testing/dom";
 import { advice } from "../testing/samples";
 import { AdviceCard } from "./advice-card";
@@ -23,19 +23,6 @@ describe("the advice card", () => {
     expect(byTestId(root, "advice-useless").map(text)).toEqual(["Precision mixed_float16: weights stay float32"]);
     expect(text(byTestId(root, "advice-batch")[0])).toBe("none");
     expect(byTestId(root, "advice-combination")).toEqual([]);
-  });
-
-  it("draws what is left of the peak, and copies the code", async () => {
-    const written: string[] = [];
-    vi.stubGlobal("navigator", { clipboard: { writeText: (text: string) => Promise.resolve(written.push(text)) } });
-    const card = await shown(new AdviceCard(), { advice: advice(), unit: "B" });
-    const root = card.shadowRoot!;
-    const widths = [...root.querySelectorAll<HTMLElement>(".after")].map(({ style }) => style.width);
-    expect(widths).toEqual(["50%", "90%"]);
-    byTestId(root, "copy-code")[0]!.click();
-    await vi.waitFor(() => expect(text(byTestId(root, "copy-code")[0])).toBe("Copied"));
-    expect(written).toEqual(["keras.optimizers.SGD()"]);
-    vi.unstubAllGlobals();
   });
 
   it("says whose memory is saved where it is the host's", async () => {

@@ -1,19 +1,17 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
-import { customElement, property, state } from "lit/decorators.js";
+import { customElement, property } from "lit/decorators.js";
 import type { Unit } from "../format/bytes";
 import type { Advice, Lever } from "../model/types";
-import { base, card, tables } from "../style/shared";
-import { bars } from "./bar";
-import { copied } from "./copied";
-import { bytes, titleOf } from "./figure";
+import { base, card, lists } from "../style/shared";
+import type { Change } from "./changes-table";
+import "./changes-table";
+import { bytes } from "./figure";
 
 /** What to change so that the training needs less: each change as it was estimated on this model, and what does not help. */
 @customElement("memest-advice-card")
 export class AdviceCard extends LitElement {
   @property({ attribute: false }) advice!: Advice;
   @property() unit: Unit = "GiB";
-  /** The change whose code was copied last. */
-  @state() private copied: string | null = null;
 
   override render(): TemplateResult {
     const { needs_bytes, limit_bytes, fits, levers, useless, max_batch_size, notes } = this.advice;
@@ -30,7 +28,16 @@ export class AdviceCard extends LitElement {
           }
         </span>
       </header>
-      ${levers.length ? this.#levers(levers) : html`<p class="soft">No change that was tried saves any memory.</p>`}
+      ${
+        levers.length
+          ? html`<memest-changes-table
+              row="advice-lever"
+              .changes=${levers.map((lever) => this.#change(lever))}
+              .now=${this.advice.peak_bytes}
+              .unit=${this.unit}
+            ></memest-changes-table>`
+          : html`<p class="soft">No change that was tried saves any memory.</p>`
+      }
       ${this.#combination()}
       ${
         useless.length || notes.length
@@ -44,68 +51,12 @@ export class AdviceCard extends LitElement {
     `;
   }
 
-  #levers(levers: readonly Lever[]): TemplateResult {
-    return html`<table>
-      <thead>
-        <tr>
-          <th scope="col">Change</th>
-          <th scope="col" class="track">Before and after</th>
-          <th scope="col" class="number">Peak then</th>
-          <th scope="col" class="number">Saves</th>
-          <th scope="col">Fits</th>
-          <th scope="col">Cost</th>
-          <th scope="col">How</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${levers.map(
-          (lever) =>
-            html`<tr data-testid="advice-lever" data-name=${lever.name}>
-              <th scope="row">${lever.title}</th>
-              <td class="track">${this.#bar(lever)}</td>
-              <td class="number">${bytes(lever.peak_bytes, this.unit)}</td>
-              <td class="number">${this.#saving(lever)}</td>
-              <td>${lever.fits ? "yes" : "no"}</td>
-              <td class="why">${lever.cost}</td>
-              <td class="why">
-                <code>${lever.code}</code>
-                <button
-                  type="button"
-                  class="copy"
-                  data-testid="copy-code"
-                  aria-label="Copy the code of ${lever.title}"
-                  @click=${() => void this.#copy(lever)}
-                >
-                  ${this.copied === lever.name ? "Copied" : "Copy"}
-                </button>
-              </td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>`;
-  }
-
-  /** What the peak is now as the track, and what would be left of it as the bar. */
-  #bar({ title, peak_bytes }: Lever): TemplateResult {
-    const before = this.advice.peak_bytes;
-    const max = Math.max(before, peak_bytes, 1);
-    const label = `${titleOf("now", before, this.unit)}, ${titleOf("then", peak_bytes, this.unit)}`;
-    return html`<div class="bar" role="img" aria-label="${title}: ${label}" title=${label}>
-      <i class="before" style="width:${(before / max) * 100}%"></i>
-      <i class="after" data-bytes=${peak_bytes} style="width:${(peak_bytes / max) * 100}%"></i>
-    </div>`;
-  }
-
-  #saving({ saving_bytes, host_saving_bytes = 0 }: Lever): TemplateResult {
-    return host_saving_bytes > 0 && saving_bytes === 0
-      ? html`${bytes(host_saving_bytes, this.unit)} of the host`
-      : bytes(saving_bytes, this.unit);
-  }
-
-  async #copy({ name, code }: Lever): Promise<void> {
-    if (await copied(code)) {
-      this.copied = name;
-    }
+  #change({ name, title, peak_bytes, saving_bytes, host_saving_bytes = 0, fits, cost, code }: Lever): Change {
+    const saved =
+      host_saving_bytes > 0 && saving_bytes === 0
+        ? { saving_bytes: host_saving_bytes, saved_of: "the host" }
+        : { saving_bytes };
+    return { name, title, peak_bytes, ...saved, fits, cost, code };
   }
 
   #combination(): TemplateResult | typeof nothing {
@@ -122,72 +73,10 @@ export class AdviceCard extends LitElement {
   static override styles = [
     base,
     card,
-    tables,
-    bars,
+    lists,
     css`
       :host {
         overflow-x: auto;
-      }
-      th.track,
-      td.track {
-        width: 16%;
-        min-width: 100px;
-      }
-      td.track {
-        vertical-align: middle;
-      }
-      .bar {
-        background: none;
-      }
-      .before,
-      .after {
-        position: absolute;
-        inset-block: 0;
-        left: 0;
-        border-radius: 2px;
-      }
-      .before {
-        background: var(--track);
-      }
-      .after {
-        background: var(--accent);
-        min-width: 1px;
-      }
-      .copy {
-        font: inherit;
-        font-size: 11px;
-        color: var(--accent);
-        background: none;
-        border: 1px solid var(--edge);
-        border-radius: 4px;
-        padding: 0 6px;
-        margin-left: 6px;
-        cursor: pointer;
-      }
-      h3 {
-        font-size: 13px;
-        font-weight: 600;
-        margin: 18px 0 4px;
-      }
-      th[scope="row"] {
-        min-width: 180px;
-      }
-      .why {
-        color: var(--soft);
-        min-width: 180px;
-        text-wrap: pretty;
-      }
-      .why code {
-        color: var(--ink);
-        white-space: pre-wrap;
-      }
-      ul {
-        margin: 0;
-        padding-left: 18px;
-        max-width: 100ch;
-      }
-      li {
-        margin: 3px 0;
       }
     `,
   ];

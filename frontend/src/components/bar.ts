@@ -46,6 +46,13 @@ export const bars = css`
   .parted {
     box-shadow: inset -1px 0 var(--card);
   }
+  /* Where the limit is, across a bar. */
+  .limit {
+    position: absolute;
+    inset-block: -4px;
+    margin-left: -1px;
+    border-left: 2px dashed var(--limit);
+  }
   .segment:first-child {
     border-radius: 2px 0 0 2px;
   }

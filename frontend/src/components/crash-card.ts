@@ -246,8 +246,7 @@ export class CrashCard extends LitElement {
         color: var(--soft);
       }
       .used,
-      .asked,
-      .limit {
+      .asked {
         position: absolute;
         inset-block: 0;
       }
@@ -269,8 +268,6 @@ export class CrashCard extends LitElement {
         margin: 0 6px 0 18px;
       }
       .limit {
-        inset-block: -4px;
-        border-left: 2px dashed var(--limit);
         /* Over what was asked for, which is of the same colour. */
         box-shadow: 0 0 0 1.5px var(--card);
       }
@@ -283,7 +280,7 @@ export class CrashCard extends LitElement {
       }
       dl {
         display: grid;
-        grid-template-columns: repeat(auto-fill, minmax(150px, 1fr));
+        grid-template-columns: repeat(auto-fill, minmax(190px, 1fr));
         gap: 8px 18px;
         margin: 10px 0 0;
       }

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import uPlotStyles from "uplot/dist/uPlot.min.css?inline";
 import { exactBytes, formatBytes, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
-import { base } from "../style/shared";
+import { base, tooltips } from "../style/shared";
 import { tickLabel, zoomedAxis, type ByteAxis } from "../views/axis";
 import type { Band, ChartData, Level, Pin, Told, Trend } from "../views/chart";
 import { placed, type Box } from "../views/labels";
@@ -592,6 +592,7 @@ export class CurveChart extends LitElement {
   static override styles = [
     unsafeCSS(uPlotStyles),
     base,
+    tooltips,
     css`
       :host {
         position: relative;
@@ -633,22 +634,6 @@ export class CurveChart extends LitElement {
       :host(:hover) memest-chart-export,
       memest-chart-export:focus-within {
         opacity: 1;
-      }
-      .tooltip {
-        position: absolute;
-        z-index: 2;
-        pointer-events: none;
-        max-width: min(420px, 90%);
-        background: var(--card);
-        border: 1px solid var(--edge);
-        border-radius: 4px;
-        box-shadow: var(--shadow);
-        padding: 6px 9px;
-        font-size: 12px;
-      }
-      .title {
-        font: 11.5px var(--mono);
-        overflow-wrap: anywhere;
       }
     `,
   ];

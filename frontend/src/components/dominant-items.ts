@@ -41,7 +41,7 @@ export class DominantItems extends LitElement {
           <span class="what"><code>${entry.name}</code> <span class="soft">${shape}</span></span>
           <span class="bar" role="presentation">${this.#shares(entry.parts)}</span>
           <b class="number">${bytes(entry.bytes, this.unit)}</b>
-          <span class="number share">${formatFraction(entry.share)}</span>
+          <span class="number">${formatFraction(entry.share)}</span>
         </summary>
         <p data-testid="dominant-sentence">${entry.sentence}</p>
         <table>
@@ -111,7 +111,7 @@ export class DominantItems extends LitElement {
       }
       summary {
         display: grid;
-        grid-template-columns: 14px minmax(0, 1fr) minmax(70px, 28%) max-content 52px;
+        grid-template-columns: 14px minmax(0, 1fr) minmax(70px, 28%) minmax(78px, max-content) 52px;
         align-items: center;
         gap: 10px;
         padding: 7px 4px;
@@ -133,7 +133,7 @@ export class DominantItems extends LitElement {
       .flag {
         color: var(--bad);
       }
-      .share {
+      summary .number {
         text-align: right;
       }
       details > :not(summary) {

@@ -21,7 +21,7 @@ describe("the data pipeline", () => {
   it("tells what each change saves, and which save nothing", async () => {
     const card = await shown(new HostCard(), { host: host({ slack_bytes: 40, startup_bytes: 2000 }), unit: "B" });
     const levers = byTestId(card.shadowRoot!, "host-lever");
-    expect(text(levers[0])).toBe('cache in a file 300B 1,000B reads dataset.cache("file")');
+    expect(text(levers[0])).toBe('cache in a file 300B 1,000B reads dataset.cache("file") Copy');
     expect(text(levers[1])).toContain("nothing It is shared.");
     expect(text(card.shadowRoot!.querySelector("header")!)).toContain("up to 40B");
     expect(text(card.shadowRoot!.querySelector("header")!)).toContain("at the start 2,000B");

@@ -2,8 +2,10 @@ import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import type { Unit } from "../format/bytes";
 import type { HostEstimate, HostLever, HostStage } from "../model/types";
-import { base, card, tables } from "../style/shared";
+import { base, card, lists, tables } from "../style/shared";
 import { bars } from "./bar";
+import type { Change } from "./changes-table";
+import "./changes-table";
 import { bytes, titleOf } from "./figure";
 
 /** The data pipeline on the host, stage by stage: what each holds, why, and which changes would need less. */
@@ -89,51 +91,32 @@ export class HostCard extends LitElement {
   }
 
   #levers(levers: readonly HostLever[]): TemplateResult {
+    const changes: Change[] = levers.map(({ name, peak_bytes, saving_bytes, reason, cost, code }) => ({
+      name,
+      title: name,
+      peak_bytes,
+      saving_bytes,
+      cost: reason ?? cost,
+      code,
+    }));
     return html`<h3>What would change it</h3>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Change</th>
-            <th scope="col" class="number">Needs then</th>
-            <th scope="col" class="number">Saves</th>
-            <th scope="col">Cost, or why it does not help</th>
-            <th scope="col">How</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${levers.map(
-            (lever) =>
-              html`<tr data-testid="host-lever" data-name=${lever.name}>
-                <th scope="row">${lever.name}</th>
-                <td class="number">${bytes(lever.peak_bytes, this.unit)}</td>
-                <td class="number">
-                  ${
-                    lever.saving_bytes > 0
-                      ? bytes(lever.saving_bytes, this.unit)
-                      : html`<span class="soft">nothing</span>`
-                  }
-                </td>
-                <td class="why">${lever.reason ?? lever.cost}</td>
-                <td class="why"><code>${lever.code}</code></td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>`;
+      <memest-changes-table
+        row="host-lever"
+        .changes=${changes}
+        .now=${this.host.peak_bytes}
+        .unit=${this.unit}
+      ></memest-changes-table>`;
   }
 
   static override styles = [
     base,
     card,
     tables,
+    lists,
     bars,
     css`
       :host {
         overflow-x: auto;
-      }
-      h3 {
-        font-size: 13px;
-        font-weight: 600;
-        margin: 18px 0 4px;
       }
       th.track,
       td.track {
@@ -154,18 +137,6 @@ export class HostCard extends LitElement {
         color: var(--soft);
         min-width: 180px;
         text-wrap: pretty;
-      }
-      .why code {
-        color: var(--ink);
-        white-space: pre-wrap;
-      }
-      ul {
-        margin: 0;
-        padding-left: 18px;
-        max-width: 100ch;
-      }
-      li {
-        margin: 3px 0;
       }
     `,
   ];

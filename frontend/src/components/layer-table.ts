@@ -5,7 +5,7 @@ import { styleMap } from "lit/directives/style-map.js";
 import { exactBytes, formatShape, formatShare, grouped, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type BytesPerCategory, type Category, type Total } from "../model/types";
 import { categoryFill } from "../style/palette";
-import { base, tables } from "../style/shared";
+import { base, scrolled, tables } from "../style/shared";
 import { COLUMN_LABELS, sortKeyOf, type Column } from "../views/layer-columns";
 import { nextSorting, type Sorting, type SortKey, type TreeRow } from "../views/layer-tree";
 import { sortText } from "../views/layer-view";
@@ -275,6 +275,7 @@ export class LayerTable extends LitElement {
   static override styles = [
     base,
     tables,
+    scrolled,
     bars,
     css`
       :host {
@@ -293,15 +294,7 @@ export class LayerTable extends LitElement {
       tbody tr {
         height: ${ROW_HEIGHT}px;
       }
-      tbody th,
-      tbody td {
-        white-space: nowrap;
-      }
       thead th {
-        position: sticky;
-        top: 0;
-        z-index: 2;
-        background: var(--card);
         border-bottom-color: var(--edge);
         white-space: normal;
       }

@@ -6,7 +6,7 @@ import type { Theme } from "../host/theme";
 import { valueOf, type Load } from "../model/load";
 import { CATEGORIES, GROUPINGS, type AliveItem, type Grouping, type Moment, type MomentGroup } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { base, card, segments, tables } from "../style/shared";
+import { base, card, keys, scrolled, segments, tables } from "../style/shared";
 import { formatTick } from "../views/curves";
 import { counted, phaseLabel } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
@@ -215,8 +215,10 @@ export class MomentCard extends LitElement {
   static override styles = [
     base,
     card,
+    keys,
     segments,
     tables,
+    scrolled,
     bars,
     css`
       .both {
@@ -235,16 +237,6 @@ export class MomentCard extends LitElement {
       }
       tbody tr {
         height: ${ROW_HEIGHT}px;
-      }
-      tbody th,
-      tbody td {
-        white-space: nowrap;
-      }
-      thead th {
-        position: sticky;
-        top: 0;
-        background: var(--card);
-        z-index: 1;
       }
       .wide {
         width: 34%;
@@ -270,16 +262,6 @@ export class MomentCard extends LitElement {
       }
       .path .plain {
         margin-right: 8px;
-      }
-      .key {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 2px 14px;
-        list-style: none;
-        margin: 8px 0 0;
-        padding: 0;
-        color: var(--soft);
-        font-size: 12px;
       }
       .failed {
         color: var(--bad);

@@ -4,7 +4,7 @@ import { exactBytes, formatBytes, grouped, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
 import { valueOf, type Load } from "../model/load";
 import type { Bytes, DevicePeaks, Overview, PeaksAnswer } from "../model/types";
-import { base, card, segments } from "../style/shared";
+import { base, card, keys, segments } from "../style/shared";
 import { byteAxis, type ByteAxis } from "../views/axis";
 import type { Band, ChartData, Level } from "../views/chart";
 import { describeWindow, epochBands, peaksData, trendOf } from "../views/curves";
@@ -192,6 +192,7 @@ export class PeaksCard extends LitElement {
   static override styles = [
     base,
     card,
+    keys,
     segments,
     css`
       p {
@@ -225,16 +226,6 @@ export class PeaksCard extends LitElement {
       }
     `,
     css`
-      .key {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 16px;
-        list-style: none;
-        margin: 8px 0 0;
-        padding: 0;
-        color: var(--soft);
-        font-size: 12px;
-      }
       .line {
         display: inline-block;
         width: 14px;

@@ -3,7 +3,7 @@ import { customElement, property } from "lit/decorators.js";
 import { exactBytes, formatBytes, formatRange, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type Overview } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { base, card } from "../style/shared";
+import { base, card, keys } from "../style/shared";
 import { byteAxis, tickLabel, type ByteAxis } from "../views/axis";
 import { phaseRows, type PhaseRow } from "../views/phases";
 import { shortened } from "../views/words";
@@ -174,6 +174,7 @@ export class PhaseBars extends LitElement {
   static override styles = [
     base,
     card,
+    keys,
     bars,
     css`
       .grid {
@@ -274,22 +275,6 @@ export class PhaseBars extends LitElement {
       }
       .scale span:first-child::before {
         left: 0;
-      }
-      .limit {
-        position: absolute;
-        inset-block: -4px;
-        margin-left: -1px;
-        border-left: 2px dashed var(--limit);
-      }
-      .key {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 16px;
-        list-style: none;
-        margin: 12px 0 0;
-        padding: 0;
-        color: var(--soft);
-        font-size: 12px;
       }
       .swatch-limit,
       .swatch-measured,

@@ -6,7 +6,7 @@ import type { Theme } from "../host/theme";
 import { xprofAddress } from "../host/xprof";
 import { valueOf, type Load } from "../model/load";
 import type { Aligned, Curve, Overview, ProfileHeadline } from "../model/types";
-import { base, card, segments, tables } from "../style/shared";
+import { base, card, keys, segments, tables } from "../style/shared";
 import { byteAxis, type ByteAxis } from "../views/axis";
 import type { ChartData, Level, Pin, Told } from "../views/chart";
 import { curveData, describeBoth, describeMoment, formatTime, overlaid, peakPin } from "../views/curves";
@@ -246,6 +246,7 @@ export class StepCard extends LitElement {
   static override styles = [
     base,
     card,
+    keys,
     segments,
     tables,
     bars,
@@ -290,14 +291,7 @@ export class StepCard extends LitElement {
         max-width: 100%;
       }
       .key {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 2px 16px;
-        list-style: none;
         margin: 2px 0 0 70px;
-        padding: 0;
-        font-size: 12px;
-        color: var(--soft);
       }
       .line {
         display: inline-block;

@@ -4,7 +4,7 @@ import { exactBytes, formatBytes, formatShape, formatShare, type Unit } from "..
 import type { Theme } from "../host/theme";
 import { CATEGORIES, type AliveItem, type Bytes, type MomentGroup } from "../model/types";
 import { LABELS, readable } from "../style/palette";
-import { base } from "../style/shared";
+import { base, tooltips } from "../style/shared";
 import type { Box } from "../views/labels";
 import { treemapOf, type GroupBox } from "../views/treemap";
 import { counted } from "../views/words";
@@ -203,6 +203,7 @@ export class Treemap extends LitElement {
 
   static override styles = [
     base,
+    tooltips,
     css`
       :host {
         position: relative;
@@ -235,22 +236,6 @@ export class Treemap extends LitElement {
         outline-offset: -3px;
         box-shadow: inset 0 0 0 5px var(--card);
         z-index: 1;
-      }
-      .tooltip {
-        position: absolute;
-        z-index: 2;
-        pointer-events: none;
-        max-width: min(420px, 90%);
-        background: var(--card);
-        border: 1px solid var(--edge);
-        border-radius: 4px;
-        box-shadow: var(--shadow);
-        padding: 6px 9px;
-        font-size: 12px;
-      }
-      .title {
-        font: 11.5px var(--mono);
-        overflow-wrap: anywhere;
       }
     `,
   ];

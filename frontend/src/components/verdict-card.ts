@@ -263,6 +263,9 @@ export class VerdictCard extends LitElement {
       .margin {
         color: var(--tone);
       }
+      [data-outcome="ran out of memory"] .margin {
+        color: inherit;
+      }
       .none {
         color: var(--soft);
       }

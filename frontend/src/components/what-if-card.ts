@@ -3,7 +3,7 @@ import { customElement, property } from "lit/decorators.js";
 import { formatBytes, formatRange, formatShare, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type ChoiceOutcome, type Choices, type Gpu, type WhatIf } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { base, card } from "../style/shared";
+import { base, card, keys } from "../style/shared";
 import { segmentsOf } from "../views/phases";
 import { choicesOf, judge, outcomeOf, type Chosen, type Judgement } from "../views/what-if";
 import { modeLabel, phaseLabel } from "../views/words";
@@ -182,6 +182,7 @@ export class WhatIfCard extends LitElement {
   static override styles = [
     base,
     card,
+    keys,
     bars,
     css`
       div.controls {
@@ -226,22 +227,6 @@ export class WhatIfCard extends LitElement {
       }
       .bar {
         height: 20px;
-      }
-      .limit {
-        position: absolute;
-        inset-block: -4px;
-        margin-left: -1px;
-        border-left: 2px dashed var(--limit);
-      }
-      .key {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 16px;
-        list-style: none;
-        margin: 10px 0 0;
-        padding: 0;
-        color: var(--soft);
-        font-size: 12px;
       }
       p {
         margin: 10px 0 0;

@@ -104,6 +104,71 @@ export const tables = css`
   }
 `;
 
+/** Tables that scroll by themselves under a heading that stays. Comes after `tables`. */
+export const scrolled = css`
+  tbody th,
+  tbody td {
+    white-space: nowrap;
+  }
+  thead th {
+    position: sticky;
+    top: 0;
+    z-index: 2;
+    background: var(--card);
+  }
+`;
+
+/** Lists of sentences below a heading within a card. */
+export const lists = css`
+  h3 {
+    font-size: 13px;
+    font-weight: 600;
+    margin: 18px 0 4px;
+  }
+  ul {
+    margin: 0;
+    padding-left: 18px;
+    max-width: 100ch;
+  }
+  li {
+    margin: 3px 0;
+  }
+`;
+
+/** What the colours and lines of a picture mean, below it. */
+export const keys = css`
+  .key {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 3px 16px;
+    list-style: none;
+    margin: 10px 0 0;
+    padding: 0;
+    color: var(--soft);
+    font-size: 12px;
+  }
+`;
+
+/** What hovering tells; the component says where. */
+export const tooltips = css`
+  .tooltip {
+    position: absolute;
+    z-index: 2;
+    pointer-events: none;
+    max-width: min(420px, 90%);
+    background: var(--card);
+    border: 1px solid var(--edge);
+    border-radius: 4px;
+    box-shadow: var(--shadow);
+    padding: 6px 9px;
+    font-size: 12px;
+  }
+  .title {
+    font: 11.5px var(--mono);
+    overflow-wrap: anywhere;
+  }
+`;
+
 /** Buttons side by side of which one is on. */
 export const segments = css`
   .segments {

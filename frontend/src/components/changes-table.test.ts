@@ -1,0 +1,45 @@
+import { expect, it, vi } from "vitest";
+import { byTestId, shown, text } from "../testing/dom";
+import { ChangesTable } from "./changes-table";
+
+const change = {
+  name: "sgd",
+  title: "Optimizer SGD",
+  peak_bytes: 500,
+  saving_bytes: 500,
+  cost: "Needs a tuned learning rate.",
+  code: "keras.optimizers.SGD()",
+};
+const none = { ...change, name: "none", title: "No change", peak_bytes: 900, saving_bytes: 0 };
+
+it("draws what is left of the peak, and copies the code", async () => {
+  const written: string[] = [];
+  vi.stubGlobal("navigator", { clipboard: { writeText: (text: string) => Promise.resolve(written.push(text)) } });
+  const table = await shown(new ChangesTable(), { changes: [change, none], now: 1000, unit: "B" });
+  const root = table.shadowRoot!;
+  const widths = [...root.querySelectorAll<HTMLElement>(".after")].map(({ style }) => style.width);
+  expect(widths).toEqual(["50%", "90%"]);
+  byTestId(root, "copy-code")[0]!.click();
+  await vi.waitFor(() => expect(byTestId(root, "copy-code").map(text)).toEqual(["Copied", "Copy"]));
+  expect(written).toEqual(["keras.optimizers.SGD()"]);
+  vi.unstubAllGlobals();
+});
+
+it("says what fits only where there is a limit, and what saves nothing", async () => {
+  const table = await shown(new ChangesTable(), { changes: [change, none], now: 1000, unit: "B" });
+  const cells = (): string[][] =>
+    byTestId(table.shadowRoot!, "change").map((row) => [...row.children].slice(2, 5).map((cell) => text(cell)));
+  expect(cells()).toEqual([
+    ["500B", "500B", change.cost],
+    ["900B", "nothing", change.cost],
+  ]);
+  table.changes = [
+    { ...change, fits: true },
+    { ...none, fits: false },
+  ];
+  await table.updateComplete;
+  expect(cells()).toEqual([
+    ["500B", "500B", "yes"],
+    ["900B", "nothing", "no"],
+  ]);
+});

@@ -1,0 +1,155 @@
+import { css, html, LitElement, type TemplateResult } from "lit";
+import { customElement, property, state } from "lit/decorators.js";
+import type { Unit } from "../format/bytes";
+import type { Bytes } from "../model/types";
+import { base, tables } from "../style/shared";
+import { bars } from "./bar";
+import { copied } from "./copied";
+import { bytes, titleOf } from "./figure";
+
+/** A change to a training or its data, as it was estimated. */
+export interface Change {
+  name: string;
+  title: string;
+  peak_bytes: Bytes;
+  saving_bytes: Bytes;
+  /** Whose memory is saved, where that is not what the table is about. */
+  saved_of?: string;
+  /** Whether it fits then; left out where there is no limit. */
+  fits?: boolean;
+  /** What it costs, or why it does not help. */
+  cost: string;
+  code: string;
+}
+
+/** Changes one below the other: what each leaves and saves, what it costs, and its code to copy. */
+@customElement("memest-changes-table")
+export class ChangesTable extends LitElement {
+  @property({ attribute: false }) changes: readonly Change[] = [];
+  /** The peak without any of them. */
+  @property({ attribute: false }) now: Bytes = 0;
+  /** The test id of each row. */
+  @property() row = "change";
+  @property() unit: Unit = "GiB";
+  /** The change whose code was copied last. */
+  @state() private copied: string | null = null;
+
+  override render(): TemplateResult {
+    const limited = this.changes.some(({ fits }) => fits !== undefined);
+    return html`<table>
+      <thead>
+        <tr>
+          <th scope="col">Change</th>
+          <th scope="col" class="track">Before and after</th>
+          <th scope="col" class="number">Peak then</th>
+          <th scope="col" class="number">Saves</th>
+          ${limited ? html`<th scope="col">Fits</th>` : ""}
+          <th scope="col">Cost</th>
+          <th scope="col">How</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${this.changes.map(
+          (change) =>
+            html`<tr data-testid=${this.row} data-name=${change.name}>
+              <th scope="row">${change.title}</th>
+              <td class="track">${this.#bar(change)}</td>
+              <td class="number">${bytes(change.peak_bytes, this.unit)}</td>
+              <td class="number">${this.#saving(change)}</td>
+              ${limited ? html`<td>${change.fits ? "yes" : "no"}</td>` : ""}
+              <td class="why">${change.cost}</td>
+              <td class="why">
+                <code>${change.code}</code>
+                <button
+                  type="button"
+                  class="copy"
+                  data-testid="copy-code"
+                  aria-label="Copy the code of ${change.title}"
+                  @click=${() => void this.#copy(change)}
+                >
+                  ${this.copied === change.name ? "Copied" : "Copy"}
+                </button>
+              </td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>`;
+  }
+
+  /** What the peak is now as the track, and what would be left of it as the bar. */
+  #bar({ title, peak_bytes }: Change): TemplateResult {
+    const max = Math.max(this.now, peak_bytes, 1);
+    const label = `${titleOf("now", this.now, this.unit)}, ${titleOf("then", peak_bytes, this.unit)}`;
+    return html`<div class="bar" role="img" aria-label="${title}: ${label}" title=${label}>
+      <i class="before" style="width:${(this.now / max) * 100}%"></i>
+      <i class="after" data-bytes=${peak_bytes} style="width:${(peak_bytes / max) * 100}%"></i>
+    </div>`;
+  }
+
+  #saving({ saving_bytes, saved_of }: Change): TemplateResult {
+    return saving_bytes > 0
+      ? html`${bytes(saving_bytes, this.unit)}${saved_of ? ` of ${saved_of}` : ""}`
+      : html`<span class="soft">nothing</span>`;
+  }
+
+  async #copy({ name, code }: Change): Promise<void> {
+    if (await copied(code)) {
+      this.copied = name;
+    }
+  }
+
+  static override styles = [
+    base,
+    tables,
+    bars,
+    css`
+      .track {
+        width: 16%;
+        min-width: 100px;
+      }
+      td.track {
+        vertical-align: middle;
+      }
+      .bar {
+        background: none;
+      }
+      .before,
+      .after {
+        position: absolute;
+        inset-block: 0;
+        left: 0;
+        border-radius: 2px;
+      }
+      .before {
+        background: var(--track);
+      }
+      .after {
+        background: var(--accent);
+        min-width: 1px;
+      }
+      .copy {
+        font: inherit;
+        font-size: 11px;
+        color: var(--accent);
+        background: none;
+        border: 1px solid var(--edge);
+        border-radius: 4px;
+        padding: 0 6px;
+        margin-left: 6px;
+        cursor: pointer;
+      }
+      th[scope="row"] {
+        min-width: 180px;
+      }
+      .why {
+        color: var(--soft);
+        min-width: 180px;
+        text-wrap: pretty;
+      }
+      .why code {
+        color: var(--ink);
+        white-space: pre-wrap;
+      }
+    `,
+  ];
+}
