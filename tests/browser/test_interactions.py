@@ -317,6 +317,17 @@ def test_the_page_is_as_wide_as_the_window(tab: Tab, width: int) -> None:
         tab.page.set_viewport_size({"width": 1500, "height": 1100})
 
 
+def test_the_run_on_show_is_seen_among_the_runs_however_little_room_they_have(tab: Tab) -> None:
+    tab.go(run="sgd")
+    tab.expect_run("sgd")
+    tab.page.set_viewport_size({"width": 480, "height": 1100})
+    try:
+        expect(tab.get("run-option", run="sgd")).to_be_in_viewport(ratio=1)
+        expect(tab.get("run-option", run="adam")).not_to_be_in_viewport(ratio=1)
+    finally:
+        tab.page.set_viewport_size({"width": 1500, "height": 1100})
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("place", [{"run": "adam", "compare": "sgd", "items": "step"}, {"run": "nowhere"}], ids=str)
 def test_nothing_keeps_anybody_out(tab: Tab, scheme: str, place: dict[str, str]) -> None:

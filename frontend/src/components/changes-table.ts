@@ -107,8 +107,10 @@ export class ChangesTable extends LitElement {
         width: 16%;
         min-width: 100px;
       }
+      /* Beside the first line of a row of several. */
       td.track {
-        vertical-align: middle;
+        vertical-align: top;
+        padding-top: 9px;
       }
       .bar {
         background: none;

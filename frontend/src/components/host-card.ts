@@ -123,8 +123,10 @@ export class HostCard extends LitElement {
         width: 22%;
         min-width: 120px;
       }
+      /* Beside the first line of a row of several. */
       td.track {
-        vertical-align: middle;
+        vertical-align: top;
+        padding-top: 9px;
       }
       .segment {
         background: var(--accent);

@@ -19,10 +19,34 @@ export class RunPicker extends LitElement {
   @property() unit: Unit = "GiB";
   @state() private find = "";
 
+  /** Where there is less room the runs take more rows, and the one on show may end up below what is seen. */
+  readonly #resized = new ResizeObserver(() => this.#reveal());
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#resized.observe(this);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#resized.disconnect();
+  }
+
   override updated(changed: PropertyValues<this>): void {
     if (changed.has("run")) {
-      this.renderRoot.querySelector("[data-testid='run-option'].on")?.scrollIntoView({ block: "nearest" });
+      this.#reveal();
     }
+  }
+
+  /** Scrolls the list, and only that, as far as it takes to see the run on show. */
+  #reveal(): void {
+    const list = this.renderRoot.querySelector(".options");
+    const on = list?.querySelector(".on");
+    if (!list || !on) {
+      return;
+    }
+    const [seen, shown] = [list.getBoundingClientRect(), on.getBoundingClientRect()];
+    list.scrollTop += Math.min(0, shown.top - seen.top) + Math.max(0, shown.bottom - seen.bottom);
   }
 
   override render(): TemplateResult {
