@@ -182,7 +182,9 @@ def test_profile(server):
 
 def test_of_hundreds_of_records_the_last_is_kept(server):
     devices = ask(server, "peaks", run="as asked+&")["devices"]
-    assert devices == [sample_peaks(steps=RECORDS).to_dict(), sample_peaks("GPU:0", steps=2).to_dict()]
+    written = [sample_peaks(steps=RECORDS).to_dict(), sample_peaks("GPU:0", steps=2).to_dict()]
+    # How many replicas share a device is for the comparison with the estimate alone.
+    assert devices == [{key: value for key, value in one.items() if key != "shared_by"} for one in written]
 
 
 def test_a_broken_record_is_a_problem_and_no_failure(server):
