@@ -6,11 +6,13 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.format import FORMAT
+from tensorboard_plugin_memest.memory.measured import MeasuredPeaks
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tests.events import content, string_tensor, write_raw
 from tests.integration.http import ask, get, is_active, wait_for
@@ -180,11 +182,14 @@ def test_profile(server):
     assert everything["live_bytes"] == PROFILE.timeline.live_bytes
 
 
+def told(peaks: MeasuredPeaks) -> dict[str, Any]:
+    """What of measured peaks is answered: how many replicas share a device is for the comparison alone."""
+    return {key: value for key, value in peaks.to_dict().items() if key != "shared_by"}
+
+
 def test_of_hundreds_of_records_the_last_is_kept(server):
     devices = ask(server, "peaks", run="as asked+&")["devices"]
-    written = [sample_peaks(steps=RECORDS).to_dict(), sample_peaks("GPU:0", steps=2).to_dict()]
-    # How many replicas share a device is for the comparison with the estimate alone.
-    assert devices == [{key: value for key, value in one.items() if key != "shared_by"} for one in written]
+    assert devices == [told(sample_peaks(steps=RECORDS)), told(sample_peaks("GPU:0", steps=2))]
 
 
 def test_a_broken_record_is_a_problem_and_no_failure(server):
@@ -236,12 +241,12 @@ def test_a_run_that_goes_on_and_one_that_is_repeated(tmp_path, loader):
             with RunWriter(tmp_path / "run") as training:
                 training.write_peaks(sample_peaks(steps=first))
                 wait_for(lambda: ask(server, "runs")["runs"], bool)
-                wait_for(peaks, lambda seen, n=first: seen == [sample_peaks(steps=n).to_dict()])
+                wait_for(peaks, lambda seen, n=first: seen == [told(sample_peaks(steps=n))])
                 with RunWriter(tmp_path / "run") as other:
                     other.write_estimate(ESTIMATE)
                 for steps in range(first + 1, first + 20):
                     training.write_peaks(sample_peaks(steps=steps))
-                wait_for(peaks, lambda seen, n=first + 19: seen == [sample_peaks(steps=n).to_dict()])
+                wait_for(peaks, lambda seen, n=first + 19: seen == [told(sample_peaks(steps=n))])
         assert ask(server, "overview", run="run")["estimate"]["peak_bytes"] == ESTIMATE.peak_bytes
 
 

@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.estimation.device import training_device
 from tensorboard_plugin_memest.estimation.function import estimate_function
 from tensorboard_plugin_memest.estimation.graph import optimized_graph
 from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.estimation.small import SHARED
 from tensorboard_plugin_memest.estimation.step_function import training_of_step
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.trace import UntraceableError
@@ -51,6 +52,13 @@ def notes(made: Estimate) -> str:
 # What is found
 
 
+def owners_of_large(made: Estimate) -> set[str]:
+    """Whose the tensors of more than 1 KiB are; handles and shapes, many small ones, are told as one item each."""
+    told_together = {tag.name for tag in SHARED}
+    alive = made.phases["step"].live_at_peak
+    return {item.layer for item in alive if item.bytes > 1024 and item.name not in told_together}
+
+
 def test_a_loop_needs_what_fit_needs():
     model = mlp()
     model.compile("adam", "mse")
@@ -66,7 +74,7 @@ def test_a_loop_needs_what_fit_needs():
     assert slots <= names(made, Category.OPTIMIZER_SLOTS)
     paths = {layer.path for layer in made.layers if not layer.path.startswith("input_layer")}
     assert paths >= {"hidden", "last", "(optimizer)", "(input)"}
-    assert "(step)" not in paths or next(one for one in made.layers if one.path == "(step)").bytes_at_peak <= 4096
+    assert owners_of_large(made) <= {"input_layer", "hidden", "last", "(input)"}
     for phase in made.phases.values():
         assert sum(item.bytes for item in phase.live_at_peak) == phase.peak_bytes
 
@@ -94,9 +102,7 @@ def test_several_models_and_optimizers_are_told_apart():
     assert {"maker/hidden", "maker/last", "judge/hidden", "judge/last"} <= {layer.path for layer in made.layers}
     slots = names(made, Category.OPTIMIZER_SLOTS)
     assert {"maker/hidden/kernel (Adam m)", "judge/hidden/kernel (SGD momentum)"} <= slots
-    assert {item.layer for item in made.phases["step"].live_at_peak if item.bytes > 1024} <= {
-        "maker/hidden", "maker/last", "judge/hidden", "judge/last", "(input)"
-    }  # fmt: skip
+    assert owners_of_large(made) <= {"maker/hidden", "maker/last", "judge/hidden", "judge/last", "(input)"}
 
 
 class Affine(tf.Module):
@@ -200,8 +206,7 @@ def test_functions_that_the_step_calls_are_part_of_it():
     flat = estimate_function(step_of(mlp(), keras.optimizers.SGD(momentum=0.9)), X, Y, batch_size=64)
     assert nested.resident_bytes == flat.resident_bytes
     assert abs(nested.peak_bytes - flat.peak_bytes) < 0.1 * flat.peak_bytes
-    for item in nested.phases["step"].live_at_peak:
-        assert item.layer in ("hidden", "last", "(input)") or item.bytes <= 1024, item
+    assert owners_of_large(nested) <= {"hidden", "last", "(input)"}
 
 
 def test_sums_of_gradients_belong_to_their_weights():
@@ -223,9 +228,8 @@ def test_sums_of_gradients_belong_to_their_weights():
     trace = training.trace
     graph = optimized_graph(training.step, trace.handles, "CPU", 64)
     ops = {node.op for node in graph.nodes}
-    # As in TensorFlow's own graph of this step: sums are not taken apart to be made in place.
-    assert "AddN" in ops
-    assert "TemporaryVariable" not in ops
+    # As in TensorFlow's own graph of this step: sums of more than the runtime thinks a CPU holds are taken apart.
+    assert "TemporaryVariable" in ops
     assert {output.dtype for node in graph.nodes for output in node.outputs if "ref" in output.dtype} == set()
     made = estimate_function(step, tf.TensorSpec((64, 40)), tf.TensorSpec((64, 3)))
     large = [item for item in made.phases["step"].live_at_peak if item.shape == (4000, 4000)]
