@@ -17,11 +17,14 @@ UNCACHED_BYTES_PER_SECOND = 2e10
 LARGEST_CACHED_BYTES = 3 * 2**26
 # What sums up gradients does so in place, as a rule.
 SUMS = {"Add", "AddV2", "AddN"}
-# Products of matrices, measured on such: (32, 768) by (768, 3072) took 2.1 ms, by (3072, 768) transposed 4.7 ms, and
-# (768, 32) transposed by (32, 3072) 1.1 ms. Each multiplies as fast; what differs is to pack the second matrix.
-PRODUCT_OPERATIONS_PER_SECOND = 1.5e11
-PACKED_BYTES_PER_SECOND = 8e9
-TRANSPOSED_BYTES_PER_SECOND = 2.5e9
+# Products of matrices, measured on such with a second matrix of 9.4 MB and 1 to 128 rows in the first: up to 8 rows
+# 0.3 to 0.6 ms, whatever is transposed; 32 rows 0.9 ms and 128 rows 3.0. From 32 rows on a transposed second matrix
+# whose rows are long is packed first: 0.1 to 1 ms more for rows of 128, 1.5 for rows of 512, 3.3 for longer ones.
+PRODUCT_OPERATIONS_PER_SECOND = 1.6e11
+PRODUCT_BYTES_PER_SECOND = 2.5e10
+PACKED_BYTES_PER_SECOND = 2.9e9
+FEWEST_ROWS_PACKED_FOR = 16
+SHORTEST_ROWS_PACKED = 512
 
 # A kernel that has next to nothing to do, and what is small enough to be in a core's cache.
 KERNEL_SECONDS = 1e-6
@@ -37,15 +40,24 @@ def seconds(graph: StepGraph, index: int) -> float:
     moved = sum(output.bytes for output in node.outputs)
     moved += sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
     if "MatMul" in node.op and len(node.inputs) >= 2:
-        source, output = node.inputs[1]
-        transposed = any(name in node.attributes and node.attributes[name].b for name in ("transpose_b", "adj_y"))
-        packing = TRANSPOSED_BYTES_PER_SECOND if transposed else PACKED_BYTES_PER_SECOND
-        packed = graph.nodes[source].outputs[output].bytes
-        return LAUNCH_SECONDS + packed / packing + _operations(graph, node) / PRODUCT_OPERATIONS_PER_SECOND
+        product = max(moved / PRODUCT_BYTES_PER_SECOND, _operations(graph, node) / PRODUCT_OPERATIONS_PER_SECOND)
+        return LAUNCH_SECONDS + product + _packing_seconds(graph, node)
     each = IN_PLACE_BYTES_PER_SECOND if node.op in SUMS else BYTES_PER_SECOND
     if moved > LARGEST_CACHED_BYTES:
         each = UNCACHED_BYTES_PER_SECOND
     return LAUNCH_SECONDS + moved / each + _operations(graph, node) / OPERATIONS_PER_SECOND
+
+
+def _packing_seconds(graph: StepGraph, node: Node) -> float:
+    """How long the second matrix of a product is rearranged first."""
+    source, output = node.inputs[1]
+    second, made = graph.nodes[source].outputs[output], node.outputs[0]
+    if not any(name in node.attributes and node.attributes[name].b for name in ("transpose_b", "adj_y")):
+        return 0.0
+    rows = made.shape[-2] if made.shape and len(made.shape) > 1 else 1
+    length = second.shape[-1] if second.shape else 1
+    is_packed = rows >= FEWEST_ROWS_PACKED_FOR and length >= SHORTEST_ROWS_PACKED
+    return second.bytes / PACKED_BYTES_PER_SECOND if is_packed else 0.0
 
 
 def cycles(graph: StepGraph, index: int) -> float:

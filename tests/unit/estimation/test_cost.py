@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from tensorboard_plugin_memest.estimation.cost import seconds
-from tests.unit.estimation.graphs import graph, node
+from tensorboard_plugin_memest.estimation.graph import StepGraph
+from tests.unit.estimation.graphs import F, graph, node
 
-ROWS, INNER, COLUMNS = 32, 768, 3072
 MILLISECOND = 1e-3
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "made", "transposed", "measured"),
-    [
-        (ROWS * INNER, INNER * COLUMNS, ROWS * COLUMNS, False, 2.1 * MILLISECOND),
-        (ROWS * COLUMNS, INNER * COLUMNS, ROWS * INNER, True, 4.7 * MILLISECOND),
-        (ROWS * INNER, ROWS * COLUMNS, INNER * COLUMNS, False, 1.1 * MILLISECOND),
-    ],
-    ids=["forward", "gradient of the input", "gradient of the weight"],
-)
-def test_what_a_product_of_matrices_takes_is_to_pack_the_second_one(left, right, made, transposed, measured):
+def product(left: tuple[int, int], right: tuple[int, int], made: tuple[int, int], *, transposed: bool) -> StepGraph:
     step = graph(
-        node("left", "Placeholder", (), left),
-        node("right", "Placeholder", (), right),
-        node("product", "MatMul", ["left", "right"], made, transpose_b=AttrValue(b=transposed)),
+        node("left", "Placeholder", (), 1),
+        node("right", "Placeholder", (), 1),
+        node("product", "MatMul", ["left", "right"], 1, transpose_b=AttrValue(b=transposed)),
     )
-    assert measured / 2 < seconds(step, 2) < measured * 2
+    for one, shape in zip(step.nodes, (left, right, made), strict=True):
+        one.outputs = [replace(one.outputs[0], shape=shape, bytes=shape[0] * shape[1] * F)]
+    return step
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns", "forward", "of_input", "of_weight"),
+    [
+        (1, 768, 3072, 0.33, 0.28, 0.54),
+        (1, 200_000, 128, 4.58, 7.63, 5.44),
+        (8, 768, 3072, 0.39, 0.43, 0.56),
+        (32, 768, 3072, 0.89, 4.32, 0.92),
+        (32, 18432, 128, 0.61, 1.08, 0.65),
+        (128, 768, 3072, 3.0, 6.14, 2.76),
+    ],
+)
+def test_what_a_dense_layers_products_take(rows, inner, columns, forward, of_input, of_weight):
+    x, w, y = (rows, inner), (inner, columns), (rows, columns)
+    found = [
+        seconds(product(x, w, y, transposed=False), 2),
+        seconds(product(y, w, x, transposed=True), 2),
+        seconds(product(x, y, w, transposed=False), 2),
+    ]
+    for one, measured in zip(found, (forward, of_input, of_weight), strict=True):
+        assert measured / 2 < one / MILLISECOND < measured * 2
 
 
 @pytest.mark.parametrize(
     ("op", "elements", "measured"),
-    [("AddN", INNER * COLUMNS, 0.3 * MILLISECOND), ("Mul", 2**22, 1.4 * MILLISECOND), ("Mul", 2**25, 26 * MILLISECOND)],
+    [("AddN", 768 * 3072, 0.3), ("Mul", 2**22, 1.4), ("Mul", 2**25, 26)],
 )
 def test_what_elementwise_kernels_take_is_to_move_bytes(op, elements, measured):
     step = graph(
@@ -40,4 +57,4 @@ def test_what_elementwise_kernels_take_is_to_move_bytes(op, elements, measured):
         node("right", "Placeholder", (), elements),
         node("made", op, ["left", "right"], elements),
     )
-    assert measured / 2 < seconds(step, 2) < measured * 2
+    assert measured / 2 < seconds(step, 2) / MILLISECOND < measured * 2
