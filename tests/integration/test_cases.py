@@ -158,11 +158,19 @@ def test_the_wide_lstms_kernel_is_a_gibibyte_a_copy_and_pooling_cuts_it_64_fold(
 def test_sgd_keeps_an_embeddings_gradient_sparse():
     parts = [keras.Input((20,), dtype="int32"), L.Embedding(793471, 512)]
     estimate = memest.estimate(lambda: compiled(parts, "sgd", "mse"), batch_size=128)
-    table = [one for one in estimate.items if one.requested_bytes == 1625028608]
-    assert [one for one in table if one.category is Category.WEIGHTS]
-    assert not [one for one in table if one.category is Category.GRADIENTS]
-    gradients = [one for one in estimate.items if one.category is Category.GRADIENTS]
+    first, step = (estimate.phases[name].live_at_peak for name in ("first_step", "step"))
+    assert [one.category for one in first if one.requested_bytes == 1625028608] == [Category.WEIGHTS]
+    # Grappler may have multiplied it by the learning rate where it is made.
+    gradients = [
+        one
+        for one, _, _ in estimate.phases["step"].allocations
+        if one.category is Category.GRADIENTS or one.role == "update temporary"
+    ]
     assert max(one.requested_bytes for one in gradients) == 5242880
+    # Once some rows were updated in place, reading the table copies it: a table of 48.8 MiB trains in 51.5 MiB in the
+    # first step and in 114.8 in every later one.
+    table = [one.category for one in step if one.requested_bytes == 1625028608]
+    assert sorted(table) == [Category.TEMPORARIES, Category.WEIGHTS]
 
 
 def test_adam_makes_an_embeddings_gradient_dense():
