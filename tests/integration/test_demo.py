@@ -161,7 +161,13 @@ def test_a_run_that_fails_is_told_with_what_it_printed(tmp_path: Path) -> None:
 
 def test_it_serves_the_tab_and_prints_its_address(demo: Demo) -> None:
     process = subprocess.Popen(
-        demo.command("--port", "0"), cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        demo.command("--port", "0"),
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Where the tests run behind the scenes Ctrl-C is ignored, and so it would be by what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     watchdog = threading.Timer(120, process.kill)
     watchdog.start()
