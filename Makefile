@@ -17,7 +17,8 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 DEMO_ARGS ?=
 BENCHMARK_ARGS ?=
 PYTEST_ARGS ?=
-# Two, and not one for each core: each holds TensorFlow and up to some GiB of tensors.
+# Two, and not one for each core: each holds TensorFlow and up to some GiB of tensors. The browser's tests run by
+# themselves, one after the other; a chosen name that only one of the two has is no failure of the other (status 5).
 PYTEST_WORKERS ?= 2
 
 # Tools of the environment go before those of the machine.
@@ -44,7 +45,8 @@ demo: $(STAMPS)/demo $(STATIC) ## make the demo's runs and open TensorBoard on t
 
 test: lint browser $(STATIC) ## lint, then all tests: vitest and pytest
 	npm --prefix frontend test
-	python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile tests/unit tests/integration $(PYTEST_ARGS) || [ $$? = 5 ]
+	python -m pytest tests/browser $(PYTEST_ARGS) || [ $$? = 5 ]
 
 lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and prettier
 	ruff check
