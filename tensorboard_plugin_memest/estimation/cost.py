@@ -37,8 +37,7 @@ CYCLES_PER_SECOND = 2.5e9
 def seconds(graph: StepGraph, index: int) -> float:
     """About how many seconds the kernel of node `index` runs."""
     node = graph.nodes[index]
-    moved = sum(output.bytes for output in node.outputs)
-    moved += sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
+    moved = _moved_bytes(graph, node)
     if "MatMul" in node.op and len(node.inputs) >= 2:
         product = max(moved / PRODUCT_BYTES_PER_SECOND, _operations(graph, node) / PRODUCT_OPERATIONS_PER_SECOND)
         return LAUNCH_SECONDS + product + _packing_seconds(graph, node)
@@ -63,10 +62,15 @@ def _packing_seconds(graph: StepGraph, node: Node) -> float:
 def cycles(graph: StepGraph, index: int) -> float:
     """About how many cycles of the time stamp counter the kernel of node `index` takes, without what goes around it."""
     node = graph.nodes[index]
-    moved = sum(output.bytes for output in node.outputs)
-    moved += sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
+    moved = _moved_bytes(graph, node)
     each = CACHED_BYTES_PER_SECOND if moved <= CACHED_BYTES else KERNEL_BYTES_PER_SECOND
     return CYCLES_PER_SECOND * (KERNEL_SECONDS + moved / each + _operations(graph, node) / OPERATIONS_PER_SECOND)
+
+
+def _moved_bytes(graph: StepGraph, node: Node) -> int:
+    """Bytes that a kernel reads and writes."""
+    read = sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
+    return read + sum(output.bytes for output in node.outputs)
 
 
 def _operations(graph: StepGraph, node: Node) -> float:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tensorboard_plugin_memest.memory.advice_text import as_text
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.format import AsJson
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Combination:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(AsJson):
     """Changes to a training, judged by one limit. All numbers are bytes.
 
     Attributes:
@@ -99,6 +98,8 @@ class Advice:
             one size only.
         notes: what could not be tried, and why.
     """
+
+    called = "advice"
 
     limit_bytes: int
     peak_bytes: int
@@ -142,21 +143,6 @@ class Advice:
             max_batch_size=data["max_batch_size"],
             notes=tuple(data["notes"]),
         )
-
-    def to_json(self) -> str:
-        """The whole advice as JSON text; `from_json` reads it back equal."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Advice:
-        """Advice from what `to_json` gave.
-
-        Raises:
-            NewerFormatError: a newer memest wrote it.
-        """
-        data = json.loads(text)
-        check_format("advice", data.pop("format"))
-        return cls.from_dict(data)
 
     def __str__(self) -> str:
         return as_text(self)

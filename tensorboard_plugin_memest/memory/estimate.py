@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from tensorboard_plugin_memest.memory.allocations import Alive, Allocations, ali
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
-from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.format import AsJson
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.limits import Limit, resolve_limit, risks
 from tensorboard_plugin_memest.memory.text import as_text
@@ -241,7 +240,7 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(AsJson):
     """The predicted memory of one training run, phase by phase. All numbers are bytes.
 
     Attributes:
@@ -254,6 +253,8 @@ class Estimate:
         origin: what it was made of, for estimating the same training for other batch sizes; None where that is not at
             hand, as for an estimate that was read from JSON. It is no part of the record.
     """
+
+    called = "estimate"
 
     subject: Subject
     resident_bytes: int
@@ -424,30 +425,18 @@ class Estimate:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def to_json(self) -> str:
-        """The whole estimate as JSON text; `from_json` reads it back equal."""
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "subject": self.subject.to_dict(),
-                "resident_bytes": self.resident_bytes,
-                "phases": [phase.to_dict() for phase in self.phases.values()],
-                "layer_infos": [info.to_dict() for info in self.layer_infos],
-                "assumptions": list(self.assumptions),
-                "limit_bytes": self.limit_bytes,
-            },
-            separators=(",", ":"),
-        )
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "subject": self.subject.to_dict(),
+            "resident_bytes": self.resident_bytes,
+            "phases": [phase.to_dict() for phase in self.phases.values()],
+            "layer_infos": [info.to_dict() for info in self.layer_infos],
+            "assumptions": list(self.assumptions),
+            "limit_bytes": self.limit_bytes,
+        }
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Estimate:
-        """An estimate from what `to_json` gave.
-
-        Raises:
-            NewerFormatError: a newer memest wrote it.
-        """
-        data = json.loads(text)
-        check_format("estimate", data["format"])
+    def from_dict(cls, data: Mapping[str, Any]) -> Estimate:
         phases = [Phase.from_dict(phase) for phase in data["phases"]]
         return cls(
             subject=Subject.from_dict(data["subject"]),

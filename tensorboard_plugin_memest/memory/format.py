@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
 FORMAT = 1
+
+Self = TypeVar("Self", bound="AsJson")
 
 
 class NewerFormatError(ValueError):
@@ -19,3 +25,34 @@ def check_format(what: str, found: int) -> None:
         raise NewerFormatError(
             f"This {what} has format {found}; this memest reads up to {FORMAT}. Upgrade memest where TensorBoard runs."
         )
+
+
+class AsJson:
+    """What becomes JSON text with the format's version, and is read back equal.
+
+    A class has `to_dict` and `from_dict`, and says as `called` what errors call it.
+    """
+
+    called: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @classmethod
+    def from_dict(cls: type[Self], data: Mapping[str, Any]) -> Self:
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """All of it as JSON text; `from_json` reads it back equal."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls: type[Self], text: str | bytes) -> Self:
+        """What `to_json` gave.
+
+        Raises:
+            NewerFormatError: a newer memest wrote it.
+        """
+        data = json.loads(text)
+        check_format(cls.called, data.pop("format"))
+        return cls.from_dict(data)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.format import AsJson
 from tensorboard_plugin_memest.memory.host_text import advice_as_text, as_text
 
 
@@ -102,7 +101,7 @@ class HostAdvice:
 
 
 @dataclass(frozen=True)
-class HostEstimate:
+class HostEstimate(AsJson):
     """The predicted host memory of one data pipeline. All numbers are bytes.
 
     What is predicted is by how much the resident set of the process rises while batches flow. What exists without the
@@ -117,6 +116,8 @@ class HostEstimate:
         assumptions: everything that was assumed, one sentence each.
         versions: package name to version.
     """
+
+    called = "estimate of a data pipeline"
 
     stages: tuple[Stage, ...]
     startup_bytes: int
@@ -163,18 +164,3 @@ class HostEstimate:
             assumptions=tuple(data["assumptions"]),
             versions=data["versions"],
         )
-
-    def to_json(self) -> str:
-        """The whole estimate as JSON text; `from_json` reads it back equal."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> HostEstimate:
-        """An estimate from what `to_json` gave.
-
-        Raises:
-            NewerFormatError: a newer memest wrote it.
-        """
-        data = json.loads(text)
-        check_format("estimate of a data pipeline", data.pop("format"))
-        return cls.from_dict(data)

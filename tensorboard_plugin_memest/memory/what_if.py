@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
-from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.format import AsJson
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
 from tensorboard_plugin_memest.memory.what_if_text import as_text
 
@@ -75,7 +74,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(AsJson):
     """A training as it is and under other choices.
 
     Attributes:
@@ -87,6 +86,8 @@ class WhatIf:
         outcomes: the combinations that were estimated, those with fewest changes first; the first is the base.
         notes: what was left out, and why.
     """
+
+    called = "record of choices"
 
     base: Choices
     batch_sizes: tuple[int, ...]
@@ -148,18 +149,3 @@ class WhatIf:
             outcomes=tuple(Outcome.from_dict(outcome) for outcome in data["outcomes"]),
             notes=tuple(data["notes"]),
         )
-
-    def to_json(self) -> str:
-        """All of it as JSON text; `from_json` reads it back equal."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> WhatIf:
-        """What `to_json` gave.
-
-        Raises:
-            NewerFormatError: a newer memest wrote it.
-        """
-        data = json.loads(text)
-        check_format("record of choices", data.pop("format"))
-        return cls.from_dict(data)

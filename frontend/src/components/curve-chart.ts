@@ -10,6 +10,7 @@ import type { Band, ChartData, Level, Pin, Told, Trend } from "../views/chart";
 import { placed, type Box } from "../views/labels";
 import { panned, within, zoomed, WHOLE, type Range, type Stretch } from "../views/stretch";
 import "./chart-export";
+import { Resized } from "./resized";
 
 const HEIGHT = 260;
 const Y_AXIS_WIDTH = 70;
@@ -62,16 +63,14 @@ export class CurveChart extends LitElement {
   #index: number | null = null;
   #pressed: { x: number; y: number } | null = null;
   #rest: ReturnType<typeof setTimeout> | undefined;
-  readonly #resized = new ResizeObserver(() => this.#fit());
 
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resized.observe(this);
+  constructor() {
+    super();
+    new Resized(this, () => this.#fit());
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.#resized.disconnect();
     clearTimeout(this.#rest);
     this.#destroy();
   }

@@ -6,6 +6,7 @@ import type { Headline } from "../model/types";
 import { base, fields } from "../style/shared";
 import { choose } from "./choose";
 import { plainBytes } from "./figure";
+import { Resized } from "./resized";
 
 /** From so many runs on they can be searched. */
 const MANY = 10;
@@ -19,17 +20,10 @@ export class RunPicker extends LitElement {
   @property() unit: Unit = "GiB";
   @state() private find = "";
 
-  /** Where there is less room the runs take more rows, and the one on show may end up below what is seen. */
-  readonly #resized = new ResizeObserver(() => this.#reveal());
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resized.observe(this);
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.#resized.disconnect();
+  constructor() {
+    super();
+    // Where there is less room the runs take more rows, and the one on show may end up below what is seen.
+    new Resized(this, () => this.#reveal());
   }
 
   override updated(changed: PropertyValues<this>): void {

@@ -8,6 +8,7 @@ import { base, tooltips } from "../style/shared";
 import type { Box } from "../views/labels";
 import { treemapOf, type GroupBox } from "../views/treemap";
 import { counted } from "../views/words";
+import { Resized } from "./resized";
 
 const HEIGHT = 320;
 const FONT_SIZE = 11;
@@ -36,16 +37,10 @@ export class Treemap extends LitElement {
   @query("canvas") private canvas!: HTMLCanvasElement;
 
   #boxes: GroupBox[] = [];
-  readonly #resized = new ResizeObserver(() => (this.width = this.clientWidth));
 
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resized.observe(this);
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.#resized.disconnect();
+  constructor() {
+    super();
+    new Resized(this, () => (this.width = this.clientWidth));
   }
 
   override willUpdate(changed: PropertyValues): void {
