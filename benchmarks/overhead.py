@@ -6,7 +6,8 @@ The model is made so large that a step takes about so many milliseconds. Of ever
 a Keras callback whose hooks are empty, and ten MemoryCallback; steps that lie close together are compared, so that what
 else the machine does meets all alike, and the median of their differences counts. The first two of ten are left out:
 they find less of the callback in the processor's caches than a training does that has it in every step. Beside it
-stands the time that passed inside the callback, which no noise of the step is in. The empty callback tells what Keras
+stands the time that passed inside the callback, which no noise of the step is in: in its hooks, and where it reads the
+peak, when the model's function returns. The empty callback tells what Keras
 and a call take by themselves. MemoryCallback puts several steps away at once, which the median does not show, so the
 mean stands beside it.
 """
@@ -59,6 +60,7 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
         self._callbacks = callbacks
         self.seconds: list[float] = []
         self.inside: list[float] = []
+        self._returned = self._handed_on = 0.0
 
     def set_model(self, model: keras.Model) -> None:
         super().set_model(model)
@@ -66,8 +68,25 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
             callback.set_model(model)
 
     def on_train_begin(self, logs: Any = None) -> None:
+        """The model's function is timed from inside and from outside of what callbacks make of it."""
+        function = self.model.train_function
+
+        def inner(iterator: Any) -> Any:
+            result = function(iterator)
+            self._returned = time.perf_counter()
+            return result
+
+        self.model.train_function = inner
         for callback in filter(None, self._callbacks):
             callback.on_train_begin(logs)
+        self._watched = self.model.train_function
+
+        def outer(iterator: Any) -> Any:
+            result = self._watched(iterator)
+            self._handed_on = time.perf_counter()
+            return result
+
+        self.model.train_function = outer
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         callback = self._callbacks[batch // TURN % len(self._callbacks)]
@@ -83,13 +102,14 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
             callback.on_train_batch_end(batch, logs)
         now = time.perf_counter()
         self.seconds.append(now - self._start)
-        self.inside.append(now - ended + self._begun - self._start)
+        self.inside.append(now - ended + self._handed_on - self._returned + self._begun - self._start)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         for callback in filter(None, self._callbacks):
             callback.on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
+        self.model.train_function = self._watched
         for callback in filter(None, self._callbacks):
             callback.on_train_end(logs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,10 +40,10 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     `evaluate` and `predict`, which take this callback, too, are recorded apart. Beside the devices' memory it records
     the process's resident set before and after each step.
 
-    The training stays as it is: nothing random is touched, nothing of memest's waits for a device, and if a part of
-    memest fails, it warns once (RuntimeWarning) and the training goes on without it. Keras, before it calls a callback
-    that has a hook for the end of a batch, as this one has, takes the values of the batch's loss and metrics from the
-    device; without such a callback it does so in a thread beside the training.
+    The training stays as it is: nothing random is touched, nothing waits for a device, and if a part of memest fails,
+    it warns once (RuntimeWarning) and the training goes on without it. A batch is measured when the model's function
+    for it returns, in the same thread, so a Keras that calls its callbacks in a thread beside the training goes on
+    doing so (`async_safe`).
 
     Given to `fit` again with the same model, it goes on counting; with another model, or when its `logdir` was changed,
     it begins anew. A training that dies is recorded up to the batch it died in: at once, with an explanation for the
@@ -64,6 +65,9 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         ValueError: an argument is wrong, or Keras does not run on TensorFlow.
         TypeError: an argument is unknown or of a wrong type.
     """
+
+    # Keras calls callbacks in a thread beside the training only if each that has a hook for the end of a batch says so.
+    async_safe = True
 
     def __init__(
         self,
@@ -92,6 +96,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         # What the run is of, and what was estimated; weak, for a callback must not keep a model alive.
         self._measured_model: Callable[[], Any] = _nothing
         self._in_training = False
+        # The thread that runs the batch that has begun; None if none has.
+        self._thread: int | None = None
         self._steps_per_execution = 1
         self._other = EVALUATE
         self._is_estimated = False
@@ -105,15 +111,14 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The peak is counted from here."""
+        self._thread = threading.get_ident()
         if self._run is not None:
             self._run.begin_batch(self._steps_of(batch))
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The peak is read."""
-        if self._run is not None:
-            self._run.end_batch()
-            if self._estimate_is_due:
-                self._guard.run(MEASURING, self._estimate_now, self._run)
+        """The peak is read, if it was not when the model's function returned: loops of one's own may do without it."""
+        if self._thread == threading.get_ident():
+            self._end_batch()
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Notes with which step the epoch begins."""
@@ -141,8 +146,9 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._begin_other_batch(EVALUATE, batch)
 
     def on_test_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The peak is read."""
-        self._end_other_batch()
+        """The peak is read, if it was not yet."""
+        if self._thread == threading.get_ident():
+            self._end_other_batch()
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Evaluation is over."""
@@ -157,24 +163,39 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self._begin_other_batch(PREDICT, batch)
 
     def on_predict_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The peak is read."""
-        self._end_other_batch()
+        """The peak is read, if it was not yet."""
+        if self._thread == threading.get_ident():
+            self._end_other_batch()
 
     def on_predict_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Prediction is over."""
         self._end_other(PREDICT)
 
+    def _end_batch(self) -> None:
+        if self._thread is None:
+            return
+        self._thread = None
+        if self._run is not None:
+            self._run.end_batch()
+            if self._estimate_is_due:
+                self._guard.run(MEASURING, self._estimate_now, self._run)
+
     def _begin_other(self, kind: str) -> None:
         if not self._in_training:
             self._guard.run(MEASURING, self._begin_run)
-        self._guard.run(MEASURING, watch, self.model, _FUNCTIONS[kind], self._tell_of_other_error)
+        watched = (self.model, _FUNCTIONS[kind], self._end_other_batch, self._tell_of_other_error)
+        self._guard.run(MEASURING, watch, *watched)
         self._other = kind
 
     def _begin_other_batch(self, kind: str, batch: int) -> None:
+        self._thread = threading.get_ident()
         if self._run is not None:
             self._run.begin_other_batch(kind, self._steps_of(batch))
 
     def _end_other_batch(self) -> None:
+        if self._thread is None:
+            return
+        self._thread = None
         if self._run is not None:
             self._run.end_other_batch()
 
@@ -200,7 +221,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._estimate_is_due = not self.model.built and "inputs" not in self._for_log_model
             if not self._estimate_is_due:
                 self._estimate(run)
-        watch(self.model, TRAIN_FUNCTION, self._tell_of_error)
+        watch(self.model, TRAIN_FUNCTION, self._end_batch, self._tell_of_error)
 
     def _begin_run(self) -> MeasuredFit:
         self._in_training = False

@@ -28,7 +28,8 @@ def explain_oom(error: BaseException | str, estimate: Estimate | None = None) ->
 
     Args:
         error: the exception as it was caught, such as a `tf.errors.ResourceExhaustedError`, or the text that it or a
-            log shows: of TensorFlow's allocator, XLA, cuDNN, the CUDA driver, or Python for the host's memory.
+            log shows: of TensorFlow's allocator, XLA, cuDNN, the CUDA driver, or Python for the host's memory. An error
+            of PyTorch's is told to be one.
         estimate: of the training that failed, for its batch size; with it the tensor is matched to a layer and a
             variable, and what was alive and what had been predicted can be told.
 
@@ -85,8 +86,8 @@ def explain(
     failure = _failure(error)
     if failure is None:
         return None
-    if failure.source == oom_message.HOST:
-        # Estimates are of the device.
+    if failure.source in (oom_message.HOST, oom_message.PYTORCH):
+        # Estimates are of the device, and of TensorFlow.
         estimate = None
     phase = phase or failure.phase or _phase_of_stack(error) or _phase_of_op(failure.op)
     whose = find_whose(failure.op, failure.shape, phase, estimate)
@@ -124,13 +125,15 @@ def _failure(error: BaseException | str) -> Explanation | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that led to it."""
+    """An exception, those that led to it and those it is a group of, the nearest first."""
     seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if current is not None and id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            waiting += [*getattr(current, "exceptions", ()), current.__cause__, current.__context__]
 
 
 def _phase_of_stack(error: BaseException | str) -> str | None:

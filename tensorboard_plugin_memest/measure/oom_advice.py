@@ -26,6 +26,12 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
             "This is the host's memory, not the device's: read the data in parts (tf.data, a generator), and shrink "
             "what is cached or shuffled whole.",
         )
+    if explanation.source == oom_message.PYTORCH:
+        return (
+            "This is PyTorch's error, and memest estimates and explains TensorFlow's memory. Where both run in one "
+            "process, TensorFlow takes nearly all of a GPU for its pool at once: let it grow as needed "
+            "(tf.config.experimental.set_memory_growth), or give it less (tf.config.set_logical_device_configuration).",
+        )
     advice = []
     if _is_in_pieces(explanation):
         advice.append(

@@ -18,6 +18,7 @@ CUDNN = "cuDNN or another CUDA library"
 COPY = "the copy to the device"
 DRIVER = "the CUDA driver"
 HOST = "the host"
+PYTORCH = "PyTorch's allocator"
 
 
 # TensorFlow's messages name C++ types.
@@ -46,16 +47,29 @@ _EXHAUSTED = re.compile(
     r"Allocator \((\w+)\) ran out of memory trying to allocate " + _SIZE + r"(?: \(rounded to (\d+)\))?"
     r"(?: ?requested by op ([^\s:]+))?"
 )
-_XLA_ASKED = re.compile(r"Out of memory while trying to allocate " + _SIZE)
+_XLA_ASKED = re.compile(r"Out of memory (?:while trying to allocate|allocating) " + _SIZE)
+# A TPU's, from the compiler and from the runtime.
+_HBM_USED = re.compile(r"Ran out of memory in memory space \w+\. Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
+_HBM_ASKED = re.compile(r"Attempting to (?:allocate|reserve) ([\d.]+)([KMGT]?)[^.\d]*\. That was not possible")
 _REQUEST = re.compile(r"[Ff]ailed to allocate (?:request for )?[\d.]+\w* \((\d+) ?(?:B|bytes)\)")
 _ORDINAL = re.compile(r"device ordinal (\d+)")
 _CUDNN = re.compile(
     r"CUDNN_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR\w*)|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)"
     r"|CUDNN failed to allocate|[Ff]ailed to allocate (?:the )?scratch|No algorithm worked"
-    r"|Failed to get convolution algorithm|CUSOLVER_STATUS_ALLOC_FAILED"
+    r"|Failed to get convolution algorithm|CUSOLVER_STATUS_ALLOC_FAILED|DNN library initialization failed"
+    r"|[Ff]ailed to create cublas handle|Blas GEMM launch failed|without BLAS support"
 )
 _COPY = re.compile(r"Dst tensor is not initialized|unable to allocate output tensor")
 _DRIVER = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory")
+_ASYNC = re.compile(
+    r"(gpu_async_\w+) cuMemAllocAsync failed to allocate (\d+) bytes(?:.*?Free memory/Total memory: (\d+)/(\d+))?",
+    re.DOTALL,
+)
+_PYTORCH = re.compile(r"(?:CUDA|HIP|XPU|MPS backend) out of memory\. Tried to allocate " + _SIZE)
+_PYTORCH_HOST = re.compile(
+    r"DefaultCPUAllocator: (?:can't allocate memory: you tried|not enough memory: you tried) to "
+    r"allocate (\d+) bytes"
+)
 _KERNEL = re.compile(r"failed to allocate memory\b")
 _NUMPY = re.compile(r"Unable to allocate " + _SIZE + r" for an array with shape \(([\d, ]*)\) and data type (\w+)")
 _HOST = re.compile(r"std::bad_alloc|MemoryError|Cannot allocate memory|cannot allocate memory")
@@ -85,7 +99,8 @@ def parse_message(text: str) -> Explanation | None:
     What no text can say (whose the tensor was, what had been expected, what to change) is left open.
 
     Args:
-        text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it.
+        text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it. PyTorch's are
+            known for what they are.
     """
     for pattern, read in _READERS:
         match = pattern.search(text)
@@ -113,6 +128,38 @@ def _xla(match: re.Match[str], text: str) -> Explanation:
     return Explanation(XLA, _line(match, text), bytes=size, live=_buffers(text), live_is_predicted=False)
 
 
+def _hbm_used(match: re.Match[str], text: str) -> Explanation:
+    # What the whole program would have used, beside what there is.
+    used, limit = _binary(match[1], match[2]), _binary(match[3], match[4])
+    return Explanation(XLA, _line(match, text), bytes=used, limit_bytes=limit)
+
+
+def _hbm_asked(match: re.Match[str], text: str) -> Explanation:
+    return Explanation(XLA, _line(match, text), bytes=_binary(match[1], match[2]))
+
+
+def _async(match: re.Match[str], text: str) -> Explanation:
+    free, total = (int(number) if number else None for number in (match[3], match[4]))
+    number = re.fullmatch(r"gpu_async_(\d+)", match[1])
+    return Explanation(
+        TENSORFLOW, _line(match, text), bytes=int(match[2]), allocator=match[1],
+        device=f"GPU:{number[1]}" if number else None,
+        in_use_bytes=total - free if total is not None and free is not None else None, limit_bytes=total,
+    )  # fmt: skip
+
+
+def _pytorch(match: re.Match[str], text: str) -> Explanation:
+    gpu, total = re.search(r"GPU (\d+)\b", text), re.search(_SIZE + r" total capacity|total capacity of " + _SIZE, text)
+    return Explanation(
+        PYTORCH, _line(match, text), bytes=_bytes(match[1], match[2]), device=f"GPU:{gpu[1]}" if gpu else None,
+        limit_bytes=_bytes(total[1] or total[3], total[2] or total[4]) if total else None,
+    )  # fmt: skip
+
+
+def _pytorch_host(match: re.Match[str], text: str) -> Explanation:
+    return Explanation(PYTORCH, _line(match, text), bytes=int(match[1]), device="CPU:0")
+
+
 def _request(match: re.Match[str], text: str) -> Explanation:
     ordinal = _ORDINAL.search(text, match.end())
     source = DRIVER if _DRIVER.search(text) else TENSORFLOW
@@ -138,9 +185,14 @@ def _only(source: str) -> Callable[[re.Match[str], str], Explanation]:
 
 
 _READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Explanation]]] = [
+    (_PYTORCH, _pytorch),
+    (_PYTORCH_HOST, _pytorch_host),
     (_TENSOR, _tensor),
+    (_ASYNC, _async),
     (_CUDNN, _only(CUDNN)),
     (_XLA_ASKED, _xla),
+    (_HBM_USED, _hbm_used),
+    (_HBM_ASKED, _hbm_asked),
     (_EXHAUSTED, _exhausted),
     (_REQUEST, _request),
     (_COPY, _copy),
@@ -167,8 +219,8 @@ def _completed(failure: Explanation, text: str, position: int) -> Explanation:
         op=op,
         device=failure.device or (device and device[1]) or (f"GPU:{number[1]}" if number else None),
         phase=_phase(text, op, in_function=bool(node or old or _FUNCTION.search(text))),
-        in_use_bytes=stats.get("MaxInUse", stats.get("InUse")),
-        limit_bytes=stats.get("Limit"),
+        in_use_bytes=stats.get("MaxInUse", stats.get("InUse", failure.in_use_bytes)),
+        limit_bytes=stats.get("Limit", failure.limit_bytes),
     )
 
 
@@ -227,6 +279,10 @@ def _dimensions(text: str) -> tuple[int, ...]:
 def _bytes(number: str, unit: str) -> int:
     # XLA's "M" and "MiB" are both binary.
     return int(float(number)) if unit in ("bytes", "B") else parse_bytes(f"{number.rstrip('.')}{unit[0]}iB")
+
+
+def _binary(number: str, unit: str) -> int:
+    return parse_bytes(f"{number}{unit}iB") if unit else int(float(number))
 
 
 def _size(shape: tuple[int, ...], dtype: str) -> int | None:

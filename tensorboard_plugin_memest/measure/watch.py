@@ -1,4 +1,4 @@
-"""Errors that escape a function of a Keras model. Callbacks are told of none."""
+"""The functions of a Keras model that run its batches. Callbacks are told of no error, and of an end only later."""
 
 from __future__ import annotations
 
@@ -8,42 +8,50 @@ from typing import Any
 
 
 class WatchedFunction:
-    """Calls a function and tells of the error it raises, which goes on unchanged.
+    """Calls a function and tells when it has returned, and of the error it raises, which goes on unchanged.
 
-    Keras keeps the function that runs a step in an attribute of the model, and calls what it finds there. So it can be
+    Keras keeps the function that runs a batch in an attribute of the model, and calls what it finds there. So it can be
     watched there, on the one model that is trained, without a change to Keras.
 
     Args:
         function: what to call. What else is asked of this object, that answers.
-        tell: a method that is called with the error before it goes on. It is held weakly: who watches a model must not
-            live as long as it does.
+        returned: a method that is called when it has returned. It is held weakly, as the other is: who watches a model
+            must not live as long as it does.
+        failed: a method that is called with the error before it goes on.
     """
 
-    def __init__(self, function: Callable[..., Any], tell: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], returned: Callable[[], None], failed: Callable[[BaseException], None]
+    ) -> None:
         self.function = function
-        self._tell = weakref.WeakMethod(tell)
+        self._returned = weakref.WeakMethod(returned)
+        self._failed = weakref.WeakMethod(failed)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.function(*args, **kwargs)
+            result = self.function(*args, **kwargs)
         except BaseException as error:
-            tell = self._tell()
-            if tell is not None:
-                tell(error)
+            failed = self._failed()
+            if failed is not None:
+                failed(error)
             raise
+        returned = self._returned()
+        if returned is not None:
+            returned()
+        return result
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("function", "_tell"):
+        if name in ("function", "_returned", "_failed"):
             raise AttributeError(name)  # not made yet, as while it is unpickled
         return getattr(self.function, name)
 
 
-def watch(model: Any, attribute: str, tell: Callable[[BaseException], None]) -> None:
-    """Watches the function that `model` has in `attribute`, if it has one, until `unwatch`."""
+def watch(model: Any, attribute: str, returned: Callable[[], None], failed: Callable[[BaseException], None]) -> None:
+    """Watches the function that `model` has in `attribute`, if it has one, until `unwatch`; see `WatchedFunction`."""
     unwatch(model, attribute)
     function = getattr(model, attribute, None)
     if function is not None:
-        setattr(model, attribute, WatchedFunction(function, tell))
+        setattr(model, attribute, WatchedFunction(function, returned, failed))
 
 
 def unwatch(model: Any, attribute: str) -> None:

@@ -7,6 +7,7 @@ import copy
 import gc
 import json
 import random
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -63,16 +64,23 @@ def measuring(logdir: Path, **arguments: Any) -> MemoryCallback:
 
 
 class Reference(keras.callbacks.Callback):
-    """Reads the same statistics the plain way."""
+    """Reads the same statistics the plain way, when the step returns; it has to come before the callback it is for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.readings: list[tuple[int, int]] = []
         self.validation_peaks: list[int] = []
 
-    def on_train_batch_end(self, batch, logs=None):
-        info = tf.config.experimental.get_memory_info("CPU:0")
-        self.readings.append((info["peak"], info["current"]))
+    def on_train_begin(self, logs=None):
+        function = self.model.train_function
+
+        def reading(iterator):
+            result = function(iterator)
+            info = tf.config.experimental.get_memory_info("CPU:0")
+            self.readings.append((info["peak"], info["current"]))
+            return result
+
+        self.model.train_function = reading
 
     def on_test_end(self, logs=None):
         self.validation_peaks.append(tf.config.experimental.get_memory_info("CPU:0")["peak"])
@@ -96,7 +104,7 @@ def test_every_batch_s_peak_is_what_tensorflow_reports_after_it(tmp_path):
     reference = Reference()
     # One tensor again and again: no thread of the pipeline's allocates between the two readings of a step.
     data = tf.data.Dataset.from_tensors((X[:8], Y[:8])).repeat()
-    make_model().fit(data, steps_per_epoch=10, epochs=2, verbose=0, callbacks=[measuring(tmp_path), reference])
+    make_model().fit(data, steps_per_epoch=10, epochs=2, verbose=0, callbacks=[reference, measuring(tmp_path)])
     measured = windows(tmp_path)
     assert measured == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
     assert len(measured) == 20
@@ -113,6 +121,73 @@ def test_the_estimate_is_logged_for_the_batch_size_of_fit_and_beside_the_peaks(t
     assert logged.notes == ()
     # One file: TensorBoard may leave the older of two unread.
     assert len(list((tmp_path / "memest").iterdir())) == 1
+
+
+class Late(keras.callbacks.Callback):
+    """Allocates much where a batch has ended, before the callback that comes after it is told."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        tf.zeros((4_000_000,))
+
+
+def test_what_other_callbacks_allocate_when_a_batch_has_ended_is_not_the_batch_s(tmp_path):
+    make_model().fit(X, Y, batch_size=8, verbose=0, callbacks=[Late(), measuring(tmp_path)])
+    assert len(windows(tmp_path)) == 10
+    assert max(peak for _, _, peak, _ in windows(tmp_path)) < 16_000_000
+
+
+def async_dispatch(callbacks: list[keras.callbacks.Callback]) -> list[bool]:
+    """Whether Keras calls `callbacks` beside training, evaluation and prediction."""
+    made = keras.callbacks.CallbackList(callbacks)
+    return [made._async_train, made._async_test, made._async_predict]
+
+
+def test_a_keras_that_calls_callbacks_beside_the_training_still_does_so(tmp_path, monkeypatch):
+    """Keras does so where a flag of its backend allows it, as it did for TensorFlow in version 3.6."""
+    from keras.src import backend
+
+    if not hasattr(backend, "IS_THREAD_SAFE"):
+        pytest.skip(f"Keras {keras.__version__} has no such flag.")
+    monkeypatch.setattr(backend, "IS_THREAD_SAFE", True)
+    assert async_dispatch([Reference()]) == [True] * 3
+    assert async_dispatch([Late()]) == [False, True, True]
+    told: list[int] = []
+
+    class Beside(keras.callbacks.Callback):
+        async_safe = True
+
+        def on_train_batch_end(self, batch, logs=None):
+            told.append(threading.get_ident())
+
+    reference, memory = Reference(), measuring(tmp_path)
+    assert async_dispatch([reference, memory, Beside()]) == [True] * 3
+    data = tf.data.Dataset.from_tensors((X[:8], Y[:8])).repeat()
+    callbacks = [reference, memory, Beside()]
+    model = make_model()
+    model.fit(data, steps_per_epoch=30, epochs=3, verbose=0, callbacks=callbacks)
+    model.evaluate(data, steps=12, verbose=0, callbacks=[memory])
+    model.predict(data.map(lambda x, y: x), steps=5, verbose=0, callbacks=[memory])
+    # The hooks came in other threads, and what was measured is each step's, in order.
+    assert len(told) == 90
+    assert threading.get_ident() not in told
+    assert windows(tmp_path) == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
+    found = {record.what: record.peaks for record in read_log(tmp_path).records if isinstance(record, MeasuredBeside)}
+    assert (found["evaluate"].steps, found["predict"].steps) == (12, 5)
+
+
+def test_a_loop_of_one_s_own_that_calls_its_callbacks_is_measured(tmp_path):
+    model = make_model()
+    callbacks = keras.callbacks.CallbackList([measuring(tmp_path)], model=model)
+    peaks = []
+    callbacks.on_train_begin()
+    for batch in range(3):
+        callbacks.on_train_batch_begin(batch)
+        tf.zeros((batch + 1, 1_000_000))
+        peaks.append(tf.config.experimental.get_memory_info("CPU:0")["peak"])
+        callbacks.on_train_batch_end(batch)
+    callbacks.on_epoch_end(0)
+    callbacks.on_train_end()
+    assert [peak for _, _, peak, _ in windows(tmp_path)] == peaks
 
 
 class OwnStep(keras.Model):
@@ -189,7 +264,7 @@ def test_the_peak_before_training_is_that_of_building(tmp_path):
 def test_validation_is_not_in_any_batch(tmp_path):
     # 3200 examples at once, where training sees one.
     reference = Reference()
-    callbacks = [measuring(tmp_path), reference]
+    callbacks = [reference, measuring(tmp_path)]
     tf.config.experimental.reset_memory_stats("CPU:0")
     make_model().fit(
         X[:6], Y[:6], batch_size=1, epochs=3, verbose=0, callbacks=callbacks,
@@ -345,7 +420,7 @@ def test_eager_and_compiled_trainings_are_measured_too(tmp_path):
     for name, compiled in {"eager": {"run_eagerly": True}, "xla": {"jit_compile": True}}.items():
         reference = Reference()
         make_model(**compiled).fit(
-            X, Y, batch_size=40, verbose=0, callbacks=[measuring(tmp_path / name), reference]
+            X, Y, batch_size=40, verbose=0, callbacks=[reference, measuring(tmp_path / name)]
         )  # fmt: skip
         assert windows(tmp_path / name) == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
 

@@ -125,6 +125,44 @@ def test_the_error_behind_an_error_is_found_and_its_stack_tells_the_phase():
     assert not is_out_of_memory(ValueError("no"))
 
 
+class SeveralError(Exception):
+    """As `ExceptionGroup` of Python 3.11 is one."""
+
+    def __init__(self, *exceptions: BaseException) -> None:
+        super().__init__("several failed")
+        self.exceptions = exceptions
+
+
+@pytest.mark.parametrize("how", ["cause", "context", "from none", "beside a cause", "in a group", "behind a circle"])
+def test_the_error_is_found_however_it_is_chained(how):
+    first, last = (
+        MemoryError("Unable to allocate 8.00 MiB for an array with shape (2, 4) and data type int8"),
+        Exception(),
+    )
+    if how == "cause":
+        last.__cause__ = first
+    elif how in ("context", "from none"):
+        last.__context__, last.__suppress_context__ = first, how == "from none"
+    elif how == "beside a cause":
+        last.__cause__, last.__context__ = ValueError("closed"), first
+    elif how == "in a group":
+        last = SeveralError(ValueError("one"), RuntimeError("two"))
+        last.exceptions[1].__context__ = first
+    else:
+        middle = KeyError("middle")
+        last.__cause__, middle.__cause__, middle.__context__ = middle, last, first
+    assert memest.explain_oom(last).bytes == 8
+
+
+def test_an_error_of_pytorch_s_is_no_business_of_the_estimate():
+    found = memest.explain_oom(
+        "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 8.00 GiB total)", sample_estimate()
+    )
+    assert found.headline == "PyTorch's allocator ran out when asked for 2.00 GiB."
+    assert (found.live, found.expectation, len(found.advice)) == ((), None, 1)
+    assert "PyTorch's error" in found.advice[0]
+
+
 @pytest.mark.parametrize("text", [UPDATE, FIT, XLA_LIST])
 def test_written_down_and_read_back_it_is_the_same(text):
     found = memest.explain_oom(text, sample_estimate())

@@ -120,12 +120,58 @@ def test_xla_s_list_of_buffers_is_what_was_live_largest_first():
         (f"Failed copying input tensor to {GPU}: Dst tensor is not initialized.", "the copy to the device", None),
         ("could not create cudnn handle: CUDNN_STATUS_NOT_INITIALIZED", "cuDNN or another CUDA library", None),
         ("failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED", "cuDNN or another CUDA library", None),
+        ("DNN library initialization failed. Look at the errors above", "cuDNN or another CUDA library", None),
+        ("failed to create cublas handle: the resource allocation failed", "cuDNN or another CUDA library", None),
+        ("Blas GEMM launch failed : a.shape=(1, 2), b.shape=(2, 3)", "cuDNN or another CUDA library", None),
+        ("BLAS operation using StreamExecutor without BLAS support", "cuDNN or another CUDA library", None),
+        ("RESOURCE_EXHAUSTED: Out of memory allocating 1073741824 bytes.", "XLA", 2**30),
+        ("Attempting to reserve 4.50G at the bottom of memory. That was not possible.", "XLA", 9 * 2**29),
+        ("Attempting to allocate 512. That was not possible. There are 10B free.", "XLA", 512),
         ("std::bad_alloc", "the host", None),
         ("RESOURCE_EXHAUSTED: something new", "TensorFlow's allocator", None),
     ],
 )  # fmt: skip
 def test_who_ran_out_and_when_asked_for_what(text, source, size):
     assert facts(text, "source", "bytes") == (source, size)
+
+
+def test_a_compiler_that_has_no_room_says_of_how_much():
+    text = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.50G of 16.00G hbm. Exceeded by 4.50G."
+    assert facts(text, "source", "bytes", "limit_bytes") == ("XLA", 41 * 2**29, 2**34)
+
+
+def test_the_asynchronous_allocator_tells_what_is_free():
+    text = (
+        "gpu_async_1 cuMemAllocAsync failed to allocate 4096 bytes: CUDA error: out of memory "
+        "(CUDA_ERROR_OUT_OF_MEMORY)\n Reported by CUDA: Free memory/Total memory: 1000/5000"
+    )
+    assert facts(text, "source", "bytes", "device", "in_use_bytes", "limit_bytes") == (
+        "TensorFlow's allocator", 4096, "GPU:1", 4000, 5000,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "device", "limit"),
+    [
+        (
+            "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 8.00 GiB total capacity; 5.51 GiB "
+            "already allocated; 1.20 GiB free; 5.60 GiB reserved in total by PyTorch)",
+            2**31, "GPU:1", 2**33,
+        ),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of "
+            "16.00 GiB of which 17.50 MiB is free. Process 4711 has 15.98 GiB memory in use.",
+            20 * 2**20, "GPU:0", 2**34,
+        ),
+        (
+            "[enforce fail at alloc_cpu.cpp:75] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+            "4000000000 bytes. Error code 12 (Cannot allocate memory)",
+            4_000_000_000, "CPU:0", None,
+        ),
+    ],
+)  # fmt: skip
+def test_pytorch_s_errors_are_known_for_what_they_are(text, size, device, limit):
+    assert facts(text, "source", "bytes", "device", "limit_bytes") == ("PyTorch's allocator", size, device, limit)
 
 
 def test_cudnn_under_an_older_tensorflow():
