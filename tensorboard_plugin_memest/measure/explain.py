@@ -14,6 +14,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.explanation_text import HOST
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.units import format_bytes
 from tensorboard_plugin_memest.memory.verdict import FITS
@@ -86,7 +87,7 @@ def explain(
     failure = _failure(error)
     if failure is None:
         return None
-    if failure.source in (oom_message.HOST, oom_message.PYTORCH):
+    if failure.source in (HOST, oom_message.PYTORCH):
         # Estimates are of the device, and of TensorFlow.
         estimate = None
     phase = phase or failure.phase or _phase_of_stack(error) or _phase_of_op(failure.op)

@@ -9,6 +9,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.explanation_text import HOST
 from tensorboard_plugin_memest.memory.item import by_category
 from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 
@@ -21,7 +22,7 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
 
     Numbers in them come from what was alive. What a change is worth in all, an estimate of the changed model says.
     """
-    if explanation.source == oom_message.HOST:
+    if explanation.source == HOST:
         return (
             "This is the host's memory, not the device's: read the data in parts (tf.data, a generator), and shrink "
             "what is cached or shuffled whole.",

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.explanation_text import HOST
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.units import parse_bytes
 
@@ -17,7 +18,6 @@ XLA = "XLA"
 CUDNN = "cuDNN or another CUDA library"
 COPY = "the copy to the device"
 DRIVER = "the CUDA driver"
-HOST = "the host"
 PYTORCH = "PyTorch's allocator"
 
 

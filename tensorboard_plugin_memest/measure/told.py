@@ -8,10 +8,10 @@ import signal
 from typing import Any
 
 from tensorboard_plugin_memest.measure.cpu_allocator import BFC_LIMIT, allocator_environment
-from tensorboard_plugin_memest.measure.oom_message import HOST
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.explanation_text import HOST
 from tensorboard_plugin_memest.memory.rehearsal import MeasuredPhase, Rehearsal
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.units import MIB

@@ -63,10 +63,11 @@ def changes_table(
 
 
 def say_how(paper: Paper, changes: Sequence[Change]) -> None:
-    """What each change costs, and its code."""
+    """What each change costs, and its code where it has any."""
     for change in changes:
         paper.say(f"\n{change.title}. {change.cost}")
-        paper.say("\n".join(f"    {line}" for line in change.code.splitlines()))
+        if change.code:
+            paper.say("\n".join(f"    {line}" for line in change.code.splitlines()))
 
 
 def say_useless(paper: Paper, changes: Sequence[Change]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
@@ -72,7 +72,12 @@ def dominant(items: Iterable[Item]) -> list[Dominant]:
         groups[key].append(item)
     ranked = sorted(groups.values(), key=lambda group: -sum(item.bytes for item in group))
     told = [_dominant(group, total) for group in ranked]
-    return [entry for n, entry in enumerate(told) if n == 0 or entry.share >= WORTH_TELLING]
+    decide = [entry for entry in told if entry.share >= WORTH_TELLING]
+    if decide or not told:
+        return decide
+    largest = told[0]
+    sentence = f"Nothing stands out; the most is {largest.name} with {format_share(largest.bytes, total)} of the peak."
+    return [replace(largest, sentence=sentence)]
 
 
 def _dominant(group: list[Item], total: int) -> Dominant:
@@ -92,7 +97,7 @@ def _dominant(group: list[Item], total: int) -> Dominant:
     shape = weight.shape if weight else None
     name = first.variable or first.layer
     if first.variable:
-        copies = ", ".join(_part_in_words(part) for part in parts if part.bytes >= CRUMB * size)
+        copies = _copies_in_words([part for part in parts if part.bytes >= CRUMB * size])
         what = f"{name} {list(shape)}" if shape else name
         sentence = f"{what} is {format_share(size, total)} of the peak: {copies}."
     else:
@@ -111,10 +116,18 @@ def _count(held: list[Item]) -> int:
     return sum(item.bytes >= CRUMB * largest for item in held)
 
 
-def _part_in_words(part: Part) -> str:
+def _copies_in_words(parts: list[Part]) -> str:
+    """`six copies of 2.87 GiB (weight, gradient, ...)`; each with its size where they are not alike."""
+    each = {format_bytes(round(part.bytes / part.count)) for part in parts}
+    count = sum(part.count for part in parts)
+    if len(parts) < 2 or len(each) > 1:
+        return ", ".join(f"{_role_in_words(part)} {format_bytes(part.bytes)}" for part in parts)
+    roles = ", ".join(_role_in_words(part) for part in parts)
+    return f"{_COUNTS.get(count, str(count))} copies of {each.pop()} ({roles})"
+
+
+def _role_in_words(part: Part) -> str:
     if part.count == 1:
-        return f"{part.role} {format_bytes(part.bytes)}"
-    number = _COUNTS.get(part.count, str(part.count))
-    plural = "temporaries" if part.role.endswith("temporary") else f"{part.role}s"
-    words = f"{part.role[: -len('temporary')]}{plural}" if part.role.endswith("temporary") else plural
-    return f"{number} {words} {format_bytes(part.bytes)}"
+        return part.role
+    plural = f"{part.role.removesuffix('temporary')}temporaries" if part.role.endswith("temporary") else f"{part.role}s"
+    return f"{_COUNTS.get(part.count, str(part.count))} {plural}"

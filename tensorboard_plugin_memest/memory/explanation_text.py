@@ -15,6 +15,9 @@ from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 if TYPE_CHECKING:
     from tensorboard_plugin_memest.memory.explanation import Explanation
 
+# Who ran out, where it was the host's own memory and no device's.
+HOST = "the host"
+
 # More than these are for the Memory tab.
 MOST_LIVE = 10
 
@@ -29,19 +32,23 @@ PHASES = {
 
 def headline(explanation: Explanation) -> str:
     """What happened, in one sentence."""
-    size = format_bytes(explanation.bytes) if explanation.bytes is not None else "memory"
     what = f"{explanation.dtype or ''}{list(explanation.shape)}" if explanation.shape is not None else ""
     whose = explanation.role or ""
     if explanation.variable or explanation.layer:
         whose = f"{whose} of {explanation.variable or explanation.layer}" if whose else str(explanation.layer)
     told = ", ".join(part for part in (what, whose) if part)
     source = explanation.source[:1].upper() + explanation.source[1:]
-    return f"{source} ran out{_where(explanation)} when asked for {size}{f' ({told})' if told else ''}."
+    for_whom = f" ({told})" if told else ""
+    if explanation.bytes is None:
+        return f"{source} ran out of memory{_where(explanation)}{for_whom}."
+    return f"{source} ran out{_where(explanation)} when asked for {format_bytes(explanation.bytes)}{for_whom}."
 
 
 def sentence(explanation: Explanation) -> str:
-    """That it happened, as short as can be."""
-    return f"The run ran out of memory{_where(explanation)}."
+    """That it happened, and whose memory it was where that is known; as short as can be."""
+    on_gpu = (explanation.device or "").startswith("GPU")
+    whose = "the host's memory" if explanation.source == HOST else "GPU memory" if on_gpu else "memory"
+    return f"The run ran out of {whose}{_where(explanation)}."
 
 
 def _where(explanation: Explanation) -> str:

@@ -46,7 +46,7 @@ class HostLever:
         peak_bytes: the changed pipeline's `HostEstimate.peak_bytes`.
         saving_bytes: how much less that is; 0 or negative where the change does not help.
         cost: what one pays for it, in words.
-        code: the line to write.
+        code: the line to write; empty where a line is only left out.
         reason: why it does not help, where it does not; else None.
     """
 

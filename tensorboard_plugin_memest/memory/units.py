@@ -80,10 +80,18 @@ def format_bytes(number: int) -> str:
 
 
 def format_share(part: int, whole: int) -> str:
-    """`part` of `whole` in percent with one decimal, `"16.7 %"`; `"–"` where `whole` is 0."""
+    """`part` of `whole` in percent with one decimal, `"16.7 %"`; `"–"` where `whole` is 0.
+
+    What is not nothing does not read as nothing, `"<0.1 %"`, and what is not all not as all, `">99.9 %"`.
+    """
     if whole == 0:
         return "–"
-    return f"{_fixed(part * 100, whole, 1)} %"
+    percent = _fixed(part * 100, whole, 1)
+    if percent == "0.0" and part > 0:
+        return "<0.1 %"
+    if percent == "100.0" and part < whole:
+        return ">99.9 %"
+    return f"{percent} %"
 
 
 def _fixed(numerator: int, denominator: int, decimals: int) -> str:

@@ -15,7 +15,7 @@ describe("the advice card", () => {
         "",
         "900B",
         "500B",
-        "no",
+        "no, needs 1,000B",
         "Needs a tuned learning rate.",
         "keras.optimizers.SGD() Copy",
       ],

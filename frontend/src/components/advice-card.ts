@@ -34,6 +34,7 @@ export class AdviceCard extends LitElement {
               row="advice-lever"
               .changes=${levers.map((lever) => this.#change(lever))}
               .now=${this.advice.peak_bytes}
+              .limit=${limit_bytes}
               .unit=${this.unit}
             ></memest-changes-table>`
           : html`<p class="soft">No change that was tried saves any memory.</p>`
@@ -51,12 +52,22 @@ export class AdviceCard extends LitElement {
     `;
   }
 
-  #change({ name, title, peak_bytes, saving_bytes, host_saving_bytes = 0, fits, cost, code }: Lever): Change {
+  #change({
+    name,
+    title,
+    peak_bytes,
+    saving_bytes,
+    needs_bytes,
+    host_saving_bytes = 0,
+    fits,
+    cost,
+    code,
+  }: Lever): Change {
     const saved =
       host_saving_bytes > 0 && saving_bytes === 0
         ? { saving_bytes: host_saving_bytes, saved_of: "the host" }
         : { saving_bytes };
-    return { name, title, peak_bytes, ...saved, fits, cost, code };
+    return { name, title, peak_bytes, needs_bytes, ...saved, fits, cost, code };
   }
 
   #combination(): TemplateResult | typeof nothing {

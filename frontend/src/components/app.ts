@@ -4,7 +4,7 @@ import type { Theme } from "../host/theme";
 import { valueOf } from "../model/load";
 import { othersOf, runOf, type State } from "../model/questions";
 import type { Store } from "../model/store";
-import { base } from "../style/shared";
+import { base, fields } from "../style/shared";
 import { onChoose } from "./choose";
 import "./message-card";
 import "./run-page";
@@ -42,7 +42,7 @@ export class App extends LitElement {
     if (runs.state === "failed" && !known) {
       return html`<memest-message-card heading="The runs could not be read" data-testid="error" role="alert">
         <p>${runs.message}</p>
-        <button type="button" @click=${() => void this.store.reload()}>Try again</button>
+        <button type="button" class="small" @click=${() => void this.store.reload()}>Try again</button>
       </memest-message-card>`;
     }
     if (!known) {
@@ -65,7 +65,7 @@ export class App extends LitElement {
     return failed?.state === "failed"
       ? html`<p class="stale" role="alert" data-testid="stale">
           Not up to date: ${failed.message} What is shown is from before.
-          <button type="button" @click=${() => void this.store.reload()}>Try again</button>
+          <button type="button" class="small" @click=${() => void this.store.reload()}>Try again</button>
         </p>`
       : nothing;
   }
@@ -97,7 +97,7 @@ export class App extends LitElement {
     if (overview.state === "failed" && !valueOf(overview)) {
       return html`<memest-message-card heading="This run could not be read" data-testid="error" role="alert">
         <p>${overview.message}</p>
-        <button type="button" @click=${() => void this.store.reload()}>Try again</button>
+        <button type="button" class="small" @click=${() => void this.store.reload()}>Try again</button>
       </memest-message-card>`;
     }
     return valueOf(overview)
@@ -107,6 +107,7 @@ export class App extends LitElement {
 
   static override styles = [
     base,
+    fields,
     css`
       :host {
         display: flow-root;
@@ -125,7 +126,6 @@ export class App extends LitElement {
       }
       .stale button {
         margin-left: 8px;
-        padding: 2px 10px;
       }
       .loading {
         color: var(--soft);
@@ -138,18 +138,6 @@ export class App extends LitElement {
         from {
           opacity: 0;
         }
-      }
-      button {
-        font: inherit;
-        color: var(--accent);
-        background: var(--card);
-        border: 1px solid var(--edge);
-        border-radius: 5px;
-        padding: 5px 14px;
-        cursor: pointer;
-      }
-      button:hover {
-        background: var(--hover);
       }
       pre {
         margin: 12px 0;

@@ -34,12 +34,21 @@ it("says what fits only where there is a limit, and what saves nothing", async (
     ["900B", "nothing", change.cost],
   ]);
   table.changes = [
-    { ...change, fits: true },
-    { ...none, fits: false },
+    { ...change, fits: true, needs_bytes: 600 },
+    { ...none, fits: false, needs_bytes: 950 },
   ];
+  table.limit = 800;
   await table.updateComplete;
   expect(cells()).toEqual([
     ["500B", "500B", "yes"],
-    ["900B", "nothing", "no"],
+    ["900B", "nothing", "no, needs 950B"],
   ]);
+  const marks = [...table.shadowRoot!.querySelectorAll<HTMLElement>(".limit")].map(({ style }) => style.left);
+  expect(marks).toEqual(["80%", "80%"]);
+});
+
+it("offers no code to copy where a line is only left out", async () => {
+  const left = { ...change, name: "no_cache", code: "" };
+  const table = await shown(new ChangesTable(), { changes: [change, left], now: 1000, unit: "B" });
+  expect(byTestId(table.shadowRoot!, "copy-code")).toHaveLength(1);
 });

@@ -1,8 +1,8 @@
-import { css, html, LitElement, type TemplateResult } from "lit";
+import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
 import type { Unit } from "../format/bytes";
 import type { Bytes } from "../model/types";
-import { base, tables } from "../style/shared";
+import { base, fields, tables } from "../style/shared";
 import { bars } from "./bar";
 import { copied } from "./copied";
 import { bytes, titleOf } from "./figure";
@@ -15,10 +15,12 @@ export interface Change {
   saving_bytes: Bytes;
   /** Whose memory is saved, where that is not what the table is about. */
   saved_of?: string;
-  /** Whether it fits then; left out where there is no limit. */
+  /** Whether it fits then, and the most that any phase needs; left out where there is no limit. */
   fits?: boolean;
+  needs_bytes?: Bytes;
   /** What it costs, or why it does not help. */
   cost: string;
+  /** Empty where a line is only left out. */
   code: string;
 }
 
@@ -28,6 +30,8 @@ export class ChangesTable extends LitElement {
   @property({ attribute: false }) changes: readonly Change[] = [];
   /** The peak without any of them. */
   @property({ attribute: false }) now: Bytes = 0;
+  /** What there is; null where that does not matter. */
+  @property({ attribute: false }) limit: Bytes | null = null;
   /** The test id of each row. */
   @property() row = "change";
   @property() unit: Unit = "GiB";
@@ -35,7 +39,6 @@ export class ChangesTable extends LitElement {
   @state() private copied: string | null = null;
 
   override render(): TemplateResult {
-    const limited = this.changes.some(({ fits }) => fits !== undefined);
     return html`<table>
       <thead>
         <tr>
@@ -43,7 +46,7 @@ export class ChangesTable extends LitElement {
           <th scope="col" class="track">Before and after</th>
           <th scope="col" class="number">Peak then</th>
           <th scope="col" class="number">Saves</th>
-          ${limited ? html`<th scope="col">Fits</th>` : ""}
+          ${this.limit === null ? nothing : html`<th scope="col">Fits</th>`}
           <th scope="col">Cost</th>
           <th scope="col">How</th>
         </tr>
@@ -56,33 +59,47 @@ export class ChangesTable extends LitElement {
               <td class="track">${this.#bar(change)}</td>
               <td class="number">${bytes(change.peak_bytes, this.unit)}</td>
               <td class="number">${this.#saving(change)}</td>
-              ${limited ? html`<td>${change.fits ? "yes" : "no"}</td>` : ""}
-              <td class="why">${change.cost}</td>
-              <td class="why">
-                <code>${change.code}</code>
-                <button
-                  type="button"
-                  class="copy"
-                  data-testid="copy-code"
-                  aria-label="Copy the code of ${change.title}"
-                  @click=${() => void this.#copy(change)}
-                >
-                  ${this.copied === change.name ? "Copied" : "Copy"}
-                </button>
-              </td>
+              ${this.limit === null ? nothing : this.#fits(change)}
+              <td class="why sentence">${change.cost}</td>
+              <td class="why">${change.code ? this.#code(change) : nothing}</td>
             </tr>`,
         )}
       </tbody>
     </table>`;
   }
 
-  /** What the peak is now as the track, and what would be left of it as the bar. */
+  #fits({ fits, needs_bytes = 0 }: Change): TemplateResult {
+    return fits
+      ? html`<td class="fits">yes</td>`
+      : html`<td class="soft">no, needs ${bytes(needs_bytes, this.unit)}</td>`;
+  }
+
+  #code(change: Change): TemplateResult {
+    return html`<code>${change.code}</code>
+      <button
+        type="button"
+        class="small"
+        data-testid="copy-code"
+        aria-label="Copy the code of ${change.title}"
+        @click=${() => void this.#copy(change)}
+      >
+        ${this.copied === change.name ? "Copied" : "Copy"}
+      </button>`;
+  }
+
+  /** What the peak is now as the track, what would be left of it as the bar, and where the limit is. */
   #bar({ title, peak_bytes }: Change): TemplateResult {
     const max = Math.max(this.now, peak_bytes, 1);
+    const { limit } = this;
     const label = `${titleOf("now", this.now, this.unit)}, ${titleOf("then", peak_bytes, this.unit)}`;
     return html`<div class="bar" role="img" aria-label="${title}: ${label}" title=${label}>
       <i class="before" style="width:${(this.now / max) * 100}%"></i>
       <i class="after" data-bytes=${peak_bytes} style="width:${(peak_bytes / max) * 100}%"></i>
+      ${
+        limit === null || limit > max
+          ? nothing
+          : html`<i class="limit" title=${titleOf("limit", limit, this.unit)} style="left:${(limit / max) * 100}%"></i>`
+      }
     </div>`;
   }
 
@@ -100,6 +117,7 @@ export class ChangesTable extends LitElement {
 
   static override styles = [
     base,
+    fields,
     tables,
     bars,
     css`
@@ -129,19 +147,21 @@ export class ChangesTable extends LitElement {
         background: var(--accent);
         min-width: 1px;
       }
-      .copy {
-        font: inherit;
+      button.small {
         font-size: 11px;
-        color: var(--accent);
-        background: none;
-        border: 1px solid var(--edge);
-        border-radius: 4px;
         padding: 0 6px;
         margin-left: 6px;
-        cursor: pointer;
       }
       th[scope="row"] {
         min-width: 180px;
+      }
+      th[scope="row"]::first-letter,
+      .sentence::first-letter {
+        text-transform: uppercase;
+      }
+      .fits {
+        color: var(--good);
+        font-weight: 600;
       }
       .why {
         color: var(--soft);

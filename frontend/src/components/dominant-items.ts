@@ -43,7 +43,6 @@ export class DominantItems extends LitElement {
           <b class="number">${bytes(entry.bytes, this.unit)}</b>
           <span class="number">${formatFraction(entry.share)}</span>
         </summary>
-        <p data-testid="dominant-sentence">${entry.sentence}</p>
         <table>
           <tbody>
             ${entry.parts.map((part) => this.#part(part))}
@@ -141,12 +140,6 @@ export class DominantItems extends LitElement {
       }
       details[open] {
         padding-bottom: 12px;
-      }
-      p {
-        margin: 2px 0 6px;
-        color: var(--soft);
-        overflow-wrap: anywhere;
-        text-wrap: pretty;
       }
       table {
         width: calc(100% - 24px);

@@ -21,9 +21,7 @@ export class HostCard extends LitElement {
         <h2>Data pipeline</h2>
         <span class="soft">
           what it holds in the host's memory: <span data-testid="host-peak">${bytes(peak_bytes, this.unit)}</span>${
-            slack_bytes
-              ? html`, and up to ${bytes(slack_bytes, this.unit)} in the books and holes of allocators`
-              : nothing
+            slack_bytes ? html`, and up to ${bytes(slack_bytes, this.unit)} of allocators' overhead` : nothing
           }${startup_bytes > peak_bytes ? html`; for a moment at the start ${bytes(startup_bytes, this.unit)}` : nothing}
         </span>
       </header>

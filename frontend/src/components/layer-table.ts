@@ -5,11 +5,12 @@ import { styleMap } from "lit/directives/style-map.js";
 import { exactBytes, formatShape, formatShare, grouped, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type BytesPerCategory, type Category, type Total } from "../model/types";
 import { categoryFill } from "../style/palette";
-import { base, scrolled, tables } from "../style/shared";
+import { base, fields, scrolled, tables } from "../style/shared";
 import { COLUMN_LABELS, sortKeyOf, type Column } from "../views/layer-columns";
 import { nextSorting, type Sorting, type SortKey, type TreeRow } from "../views/layer-tree";
 import { sortText } from "../views/layer-view";
 import { segmentsOf } from "../views/phases";
+import { meaning } from "../views/terms";
 import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
 import { plainBytes } from "./figure";
@@ -107,6 +108,7 @@ export class LayerTable extends LitElement {
     return html`<th scope="col" class=${kind || (key === "model" ? "" : "number")} aria-sort=${order}>
       <button
         type="button"
+        class="bare"
         data-sort=${key}
         @click=${() => this.#fire("sort", sortText(nextSorting(this.sorting, key)))}
       >
@@ -135,12 +137,12 @@ export class LayerTable extends LitElement {
       @focus=${() => (this.current = row.key)}
       @click=${() => (this.current = row.key)}
     >
-      <th scope="row" title=${row.path} style=${styleMap({ "--depth": row.depth })}>
+      <th scope="row" title=${meaning(row.path) ?? row.path} style=${styleMap({ "--depth": row.depth })}>
         ${
           group
             ? html`<button
                 type="button"
-                class="fold"
+                class="fold bare"
                 tabindex="-1"
                 aria-label=${row.open ? `Fold ${row.name}` : `Unfold ${row.name}`}
                 @click=${() => this.#fire("fold", row.path)}
@@ -274,6 +276,7 @@ export class LayerTable extends LitElement {
 
   static override styles = [
     base,
+    fields,
     tables,
     scrolled,
     bars,
@@ -325,7 +328,8 @@ export class LayerTable extends LitElement {
       th[scope="row"] {
         padding-left: calc(4px + var(--depth, 0) * 16px);
       }
-      .fold {
+      span.fold,
+      button.fold {
         display: inline-block;
         width: 16px;
         text-align: center;
@@ -366,17 +370,6 @@ export class LayerTable extends LitElement {
         width: 20%;
         min-width: 130px;
         vertical-align: middle;
-      }
-      button {
-        appearance: none;
-        border: 0;
-        background: none;
-        padding: 0;
-        margin: 0;
-        font: inherit;
-        text-align: inherit;
-        color: inherit;
-        cursor: pointer;
       }
       button:hover,
       [aria-sort="ascending"] button,

@@ -1,6 +1,6 @@
 import { css, html, LitElement, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { base } from "../style/shared";
+import { base, fields } from "../style/shared";
 
 /** A button that opens a small panel with what the slot holds. Escape and a click elsewhere close it. */
 @customElement("memest-menu")
@@ -31,7 +31,7 @@ export class Menu extends LitElement {
 
   override render(): TemplateResult {
     return html`<details @keydown=${(event: KeyboardEvent) => this.#key(event)}>
-      <summary>${this.label}<span aria-hidden="true"> ▾</span></summary>
+      <summary class="small">${this.label}<span aria-hidden="true"> ▾</span></summary>
       <div class="panel"><slot></slot></div>
     </details>`;
   }
@@ -45,6 +45,7 @@ export class Menu extends LitElement {
 
   static override styles = [
     base,
+    fields,
     css`
       :host {
         display: inline-block;
@@ -52,19 +53,10 @@ export class Menu extends LitElement {
       }
       summary {
         list-style: none;
-        cursor: pointer;
-        border: 1px solid var(--edge);
-        border-radius: 5px;
-        padding: 3px 10px;
-        font-size: 12px;
-        background: var(--card);
         user-select: none;
       }
       summary::-webkit-details-marker {
         display: none;
-      }
-      summary:hover {
-        background: var(--hover);
       }
       .panel {
         position: absolute;

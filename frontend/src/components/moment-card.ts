@@ -6,7 +6,7 @@ import type { Theme } from "../host/theme";
 import { valueOf, type Load } from "../model/load";
 import { CATEGORIES, GROUPINGS, type AliveItem, type Grouping, type Moment, type MomentGroup } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { base, card, keys, scrolled, segments, tables } from "../style/shared";
+import { base, card, fields, keys, scrolled, segments, tables } from "../style/shared";
 import { formatTick } from "../views/curves";
 import { counted, phaseLabel } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
@@ -74,9 +74,7 @@ export class MomentCard extends LitElement {
         >
         ${
           this.chosen
-            ? html`<button type="button" class="plain" @click=${() => choose(this, { moment: "" })}>
-                To the peak
-              </button>`
+            ? html`<button type="button" class="link" @click=${() => choose(this, { moment: "" })}>To the peak</button>`
             : nothing
         }
         <div class="controls segments" role="group" aria-label="What is alive, added up by">
@@ -119,7 +117,7 @@ export class MomentCard extends LitElement {
       ${
         opened
           ? html`<p class="path">
-              <button type="button" class="plain" @click=${() => choose(this, { group: "" })}>← All</button>
+              <button type="button" class="link" @click=${() => choose(this, { group: "" })}>← All</button>
               <b>${this.#name(opened.key)}</b> ${bytes(opened.bytes, this.unit)},
               ${formatShare(opened.bytes, moment.bytes)} of everything alive
             </p>`
@@ -193,7 +191,7 @@ export class MomentCard extends LitElement {
     });
     return html`<tr data-testid="group-row" data-key=${group.key}>
       <th scope="row">
-        <button type="button" class="plain" @click=${() => choose(this, { group: group.key })}>
+        <button type="button" class="link" @click=${() => choose(this, { group: group.key })}>
           ${this.#name(group.key)}
         </button>
       </th>
@@ -215,6 +213,7 @@ export class MomentCard extends LitElement {
   static override styles = [
     base,
     card,
+    fields,
     keys,
     segments,
     tables,
@@ -245,22 +244,10 @@ export class MomentCard extends LitElement {
       td.wide {
         vertical-align: middle;
       }
-      .plain {
-        font: inherit;
-        color: var(--accent);
-        background: none;
-        border: 0;
-        padding: 0;
-        cursor: pointer;
-        text-align: left;
-      }
-      .plain:hover {
-        text-decoration: underline;
-      }
       .path {
         margin: 0 0 10px;
       }
-      .path .plain {
+      .path .link {
         margin-right: 8px;
       }
       .failed {

@@ -17,8 +17,8 @@ export class OpDifferences extends LitElement {
       <summary>
         Where prediction and measurement differ
         <span class="soft"
-          >${counted(ops.matched, "op")} of ${ops.measured.toLocaleString("en-US")} measured ones are known to the
-          prediction, ${ops.in_order.toLocaleString("en-US")} of them in its order</span
+          >${ops.matched.toLocaleString("en-US")} of ${counted(ops.measured, "measured op")} had been predicted,
+          ${ops.in_order.toLocaleString("en-US")} of them in the order in which they ran</span
         >
       </summary>
       ${

@@ -197,7 +197,7 @@ export class PeaksCard extends LitElement {
     css`
       p {
         margin: 0;
-        max-width: 62ch;
+        max-width: 100ch;
       }
       .segments {
         flex-wrap: wrap;

@@ -5,13 +5,13 @@ import { hostWindow } from "../host/parent";
 import type { Theme } from "../host/theme";
 import { xprofAddress } from "../host/xprof";
 import { valueOf, type Load } from "../model/load";
-import type { Aligned, Curve, Overview, ProfileHeadline } from "../model/types";
-import { base, card, keys, segments, tables } from "../style/shared";
+import type { Aligned, Bytes, Curve, Overview, ProfileHeadline } from "../model/types";
+import { base, card, fields, keys, segments, tables } from "../style/shared";
 import { byteAxis, type ByteAxis } from "../views/axis";
 import type { ChartData, Level, Pin, Told } from "../views/chart";
 import { curveData, describeBoth, describeMoment, formatTime, overlaid, peakPin } from "../views/curves";
 import { parseStretch, stretchText, type Stretch } from "../views/stretch";
-import { counted, phaseLabel } from "../views/words";
+import { allocatorLabel, counted, phaseLabel, sessionLabel } from "../views/words";
 import { bars } from "./bar";
 import { choose } from "./choose";
 import "./curve-chart";
@@ -138,11 +138,13 @@ export class StepCard extends LitElement {
                 ${profiles.map(
                   (profile) =>
                     html`<option value=${profile.id} ?selected=${profile.id === headline.id}>
-                      ${profile.started_at} · ${profile.allocator} · ${profile.host}
+                      ${sessionLabel(profile.started_at)} · ${allocatorLabel(profile.allocator)} · ${profile.host}
                     </option>`,
                 )}
               </select>`
-            : html`<span class="soft" title=${headline.id}>${headline.allocator}, ${headline.started_at}</span>`
+            : html`<span class="soft" title=${headline.id}
+                >${allocatorLabel(headline.allocator)}, ${sessionLabel(headline.started_at)}</span
+              >`
         }
         ${
           this.xprof
@@ -223,14 +225,20 @@ export class StepCard extends LitElement {
           <li><span class="line" style="--colour:var(--accent)"></span>predicted</li>
           <li>
             <span class="line" style="--colour:var(--measured)"></span>measured,
-            ${over.step.name}${
-              over.beside_bytes
-                ? html`, without ${bytes(over.beside_bytes, this.unit)} that were in use beside it`
-                : nothing
-            }
+            ${over.step.name}${this.#beside(over.beside_bytes)}
           </li>
         </ul>`
       : nothing;
+  }
+
+  /** By how much the measured line was moved, so that both begin at one height. */
+  #beside(held: Bytes): TemplateResult | typeof nothing {
+    if (held === 0) {
+      return nothing;
+    }
+    return held > 0
+      ? html`, without ${bytes(held, this.unit)} that were in use beside it`
+      : html`, with ${bytes(-held, this.unit)} added: it began with less in use than predicted`;
   }
 
   #before(headline: ProfileHeadline): TemplateResult {
@@ -248,6 +256,7 @@ export class StepCard extends LitElement {
     card,
     keys,
     segments,
+    fields,
     tables,
     bars,
     css`
@@ -279,16 +288,6 @@ export class StepCard extends LitElement {
       }
       .head .soft {
         font-size: 12px;
-      }
-      select {
-        font: inherit;
-        font-size: 12px;
-        color: var(--ink);
-        background: var(--card);
-        border: 1px solid var(--edge);
-        border-radius: 5px;
-        padding: 2px 6px;
-        max-width: 100%;
       }
       .key {
         margin: 2px 0 0 70px;

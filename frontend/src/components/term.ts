@@ -1,6 +1,6 @@
 import { css, html, LitElement, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
-import { base } from "../style/shared";
+import { base, fields } from "../style/shared";
 import { meaning } from "../views/terms";
 
 /** A word with its explanation, which pointing at it or the keyboard brings up. The slot is the word as it is shown. */
@@ -17,6 +17,7 @@ export class TermElement extends LitElement {
     }
     return html`<button
         type="button"
+        class="bare"
         aria-describedby="explanation"
         @pointerenter=${() => this.#show(true)}
         @pointerleave=${() => this.#show(false)}
@@ -38,6 +39,7 @@ export class TermElement extends LitElement {
 
   static override styles = [
     base,
+    fields,
     css`
       :host {
         display: inline-block;
@@ -45,15 +47,7 @@ export class TermElement extends LitElement {
         font: inherit;
         color: inherit;
       }
-      button {
-        appearance: none;
-        border: 0;
-        background: none;
-        padding: 0;
-        margin: 0;
-        font: inherit;
-        color: inherit;
-        text-align: inherit;
+      button.bare {
         cursor: help;
         text-decoration: underline dotted var(--soft);
         text-underline-offset: 3px;

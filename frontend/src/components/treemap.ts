@@ -4,7 +4,7 @@ import { exactBytes, formatBytes, formatShape, formatShare, type Unit } from "..
 import type { Theme } from "../host/theme";
 import { CATEGORIES, type AliveItem, type Bytes, type MomentGroup } from "../model/types";
 import { LABELS, readable } from "../style/palette";
-import { base, tooltips } from "../style/shared";
+import { base, fields, tooltips } from "../style/shared";
 import type { Box } from "../views/labels";
 import { treemapOf, type GroupBox } from "../views/treemap";
 import { counted } from "../views/words";
@@ -78,6 +78,7 @@ export class Treemap extends LitElement {
     const words = `${group.key}: ${formatBytes(group.bytes, this.unit)}, ${formatShare(group.bytes, this.whole)}, ${counted(group.count, "buffer")}`;
     return html`<button
       type="button"
+      class="bare"
       data-testid="treemap-group"
       data-key=${group.key}
       data-bytes=${group.bytes}
@@ -198,6 +199,7 @@ export class Treemap extends LitElement {
 
   static override styles = [
     base,
+    fields,
     tooltips,
     css`
       :host {
@@ -217,11 +219,6 @@ export class Treemap extends LitElement {
       }
       .groups button {
         position: absolute;
-        appearance: none;
-        background: none;
-        border: 0;
-        padding: 0;
-        cursor: pointer;
       }
       .groups button:hover {
         box-shadow: inset 0 0 0 2px var(--ink);

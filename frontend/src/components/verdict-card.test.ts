@@ -40,13 +40,15 @@ describe("the verdict", () => {
 
   it("tells first that a run ran out of memory, whatever the estimate says", async () => {
     const fits = { ...verdict, outcome: "fits" as const, margin_bytes: 10, sentence: "It fits with 10 B to spare." };
-    const card = await shown(new VerdictCard(), { overview: overview("a", { verdict: fits, crash: crash() }) });
+    const risky = { ...fits, risks: ["A risk that the card of the crash tells."] };
+    const card = await shown(new VerdictCard(), { overview: overview("a", { verdict: risky, crash: crash() }) });
     const root = card.shadowRoot!;
     expect(text(byTestId(root, "verdict-sentence")[0])).toBe("The run ran out of memory in step 2.");
     expect(text(byTestId(root, "verdict-predicted")[0]!.parentElement!)).toBe(
       "By the estimate: It fits with 10 B to spare. What happened",
     );
     expect(byTestId(root, "verdict")[0]!.dataset["outcome"]).toBe("ran out of memory");
+    expect(byTestId(root, "verdict-risk")).toEqual([]);
     expect(text(byTestId(root, "margin")[0])).toContain("predicted: fits");
     const unlimited = await shown(new VerdictCard(), { overview: overview("a", { crash: crash() }) });
     expect(text(byTestId(unlimited.shadowRoot!, "verdict-sentence")[0])).toBe("The run ran out of memory in step 2.");

@@ -90,7 +90,9 @@ export class VerdictCard extends LitElement {
   }
 
   #risks(): TemplateResult[] {
-    const risks = this.overview.verdict?.risks ?? [];
+    const { verdict, crash } = this.overview;
+    // What the estimate had said, its risks included, stands in the card about the crash.
+    const risks = crash ? [] : (verdict?.risks ?? []);
     return risks.map((risk) => html`<p class="risk" data-testid="verdict-risk">${risk}</p>`);
   }
 

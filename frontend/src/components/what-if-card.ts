@@ -3,7 +3,7 @@ import { customElement, property } from "lit/decorators.js";
 import { formatBytes, formatRange, formatShare, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type ChoiceOutcome, type Choices, type Gpu, type WhatIf } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
-import { base, card, keys } from "../style/shared";
+import { base, card, fields, keys } from "../style/shared";
 import { segmentsOf } from "../views/phases";
 import { choicesOf, judge, outcomeOf, type Chosen, type Judgement } from "../views/what-if";
 import { modeLabel, phaseLabel } from "../views/words";
@@ -33,7 +33,9 @@ export class WhatIfCard extends LitElement {
         <h2>What if</h2>
         <span class="soft">each combination was estimated with the run</span>
         <span class="controls">
-          <button type="button" data-testid="what-if-reset" @click=${() => this.#reset()}>As it is</button>
+          <button type="button" class="small" data-testid="what-if-reset" @click=${() => this.#reset()}>
+            As it is
+          </button>
         </span>
       </header>
       ${this.#controls(choices)} ${this.#bars(before, after, limit)}
@@ -182,6 +184,7 @@ export class WhatIfCard extends LitElement {
   static override styles = [
     base,
     card,
+    fields,
     keys,
     bars,
     css`
@@ -200,20 +203,8 @@ export class WhatIfCard extends LitElement {
       label b {
         color: var(--ink);
       }
-      select,
-      button {
-        font: inherit;
+      select {
         font-size: 13px;
-        color: var(--ink);
-        background: var(--card);
-        border: 1px solid var(--edge);
-        border-radius: 5px;
-        padding: 3px 8px;
-      }
-      button {
-        cursor: pointer;
-        color: var(--accent);
-        font-size: 12px;
       }
       input[type="range"] {
         width: 180px;

@@ -40,7 +40,7 @@ describe("units", () => {
 
   it("rounds halves away from zero and carries through nines", () => {
     expect(formatBytes(1024 * 10 - 1)).toBe("10.0 KiB");
-    expect(formatShare(9995, 10_000)).toBe("100.0 %");
+    expect(formatShare(9995, 10_000)).toBe(">99.9 %");
     expect(formatShare(9994, 10_000)).toBe("99.9 %");
     expect(formatShare(1, 8)).toBe("12.5 %");
   });
@@ -56,6 +56,7 @@ describe("other figures", () => {
 
   it("writes fractions as percent", () => {
     expect(formatFraction(0.1664)).toBe("16.6 %");
+    expect([0, 0.0004, 0.9996, 1].map(formatFraction)).toEqual(["0.0 %", "<0.1 %", ">99.9 %", "100.0 %"]);
     expect(formatDifference(0.0042)).toBe("+0.4 %");
     expect(formatDifference(-0.031)).toBe("−3.1 %");
     expect(formatDifference(-0.0001)).toBe("0.0 %");

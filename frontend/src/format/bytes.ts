@@ -52,14 +52,24 @@ export function exactBytes(bytes: number): string {
   return `${grouped(bytes)} B`;
 }
 
-/** `part` of `whole` in percent with one decimal, `16.7 %`; `–` where `whole` is 0. */
+/**
+ * `part` of `whole` in percent with one decimal, `16.7 %`; `–` where `whole` is 0. What is not nothing does not read as
+ * nothing, `<0.1 %`, and what is not all not as all, `>99.9 %`.
+ */
 export function formatShare(part: number, whole: number): string {
-  return whole === 0 ? "–" : `${fixed(part, whole, 1, 2)} %`;
+  return whole === 0 ? "–" : percent(fixed(part, whole, 1, 2), part > 0, part < whole);
 }
 
-/** A fraction such as 0.1667 in percent, `16.7 %`. */
+/** A fraction such as 0.1667 in percent, as `formatShare` writes it. */
 export function formatFraction(fraction: number): string {
-  return `${(fraction * 100).toFixed(1)} %`;
+  return percent((fraction * 100).toFixed(1), fraction > 0, fraction < 1);
+}
+
+function percent(rounded: string, some: boolean, notAll: boolean): string {
+  if (rounded === "0.0" && some) {
+    return "<0.1 %";
+  }
+  return rounded === "100.0" && notAll ? ">99.9 %" : `${rounded} %`;
 }
 
 /** A fraction with its sign, `+0.4 %`, `−3.1 %`, `0.0 %`. */

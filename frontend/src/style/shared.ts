@@ -208,7 +208,7 @@ export const segments = css`
   }
 `;
 
-/** What a person fills in or chooses from, and buttons that look like links. */
+/** What a person fills in or chooses from; buttons that look like what they hold, like links, and small ones. */
 export const fields = css`
   input[type="search"],
   input[type="text"],
@@ -226,17 +226,37 @@ export const fields = css`
     color: var(--soft);
     opacity: 1;
   }
+  button.bare,
   button.link {
     appearance: none;
     border: 0;
     background: none;
     padding: 0;
+    margin: 0;
     font: inherit;
     text-align: inherit;
-    color: var(--accent);
+    color: inherit;
     cursor: pointer;
+  }
+  button.link {
+    color: var(--accent);
   }
   button.link:hover {
     text-decoration: underline;
+  }
+  .small {
+    font: inherit;
+    font-size: 12px;
+    background: var(--card);
+    border: 1px solid var(--edge);
+    border-radius: 5px;
+    padding: 3px 10px;
+    cursor: pointer;
+  }
+  button.small {
+    color: var(--accent);
+  }
+  .small:hover {
+    background: var(--hover);
   }
 `;

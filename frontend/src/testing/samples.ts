@@ -267,7 +267,17 @@ export function advice(change: Partial<Advice> = {}): Advice {
     peak_bytes: 1000,
     needs_bytes: 1000,
     fits: false,
-    levers: [lever, { ...lever, name: "half_batch", title: "Batch of 1 instead of 2", peak_bytes: 900, fits: false }],
+    levers: [
+      lever,
+      {
+        ...lever,
+        name: "half_batch",
+        title: "Batch of 1 instead of 2",
+        peak_bytes: 900,
+        needs_bytes: 1000,
+        fits: false,
+      },
+    ],
     useless: [{ ...lever, name: "mixed_float16", title: "Precision mixed_float16", reason: "weights stay float32" }],
     combination: { names: ["sgd"], peak_bytes: 500, needs_bytes: 600 },
     batch_curve: [[2, 1000]],

@@ -11,7 +11,7 @@ const BESIDE_CATEGORIES = ["output", "parameters", "picture", "total", "share", 
 export const COLUMN_LABELS: Record<Column, string> = {
   output: "Output",
   parameters: "Parameters",
-  picture: "Picture",
+  picture: "By category",
   total: "At the peak",
   share: "Share",
   measured: "Measured",

@@ -39,6 +39,17 @@ export const CATEGORY_TERMS: Record<Category, string> = {
   unattributed: "Memory whose owner is not known.",
 };
 
+/** The parts of a step that belong to no layer, as their rows are named. */
+const PART_TERMS: Record<string, string> = {
+  "(step)": "What belongs to the step as a whole and to no layer: constants, counters, what joins its parts.",
+  "(input)": "The batch itself: examples and targets.",
+  "(loss)": "The loss and what computing it takes.",
+  "(metrics)": "The metrics' variables and what updating them takes.",
+  "(optimizer)": "What the optimizer has of its own: its count of steps, its learning rate, intermediate results.",
+  "(before the profile)":
+    "In use before the profile began, and of no known owner; the data pipeline's tensors among it.",
+};
+
 export type Term = keyof typeof TERMS;
 
 /** What a word means; null for one that is not explained. */
@@ -46,6 +57,7 @@ export function meaning(word: string): string | null {
   return (
     (TERMS as Record<string, string | undefined>)[word] ??
     (CATEGORY_TERMS as Record<string, string | undefined>)[word] ??
+    PART_TERMS[word] ??
     null
   );
 }

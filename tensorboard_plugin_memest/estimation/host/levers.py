@@ -129,7 +129,7 @@ def _file_cache_and_small_buffer(op: Op, books: Books) -> Iterator[Change]:
 def _no_cache(op: Op, books: Books) -> Iterator[Change]:
     changed = rewrite(op, lambda one: one.inputs[0] if _caches_in_memory(one) else None)
     if changed != op:
-        yield Change("no cache", changed, "every epoch computes the elements again", "leave .cache() out")
+        yield Change("no cache", changed, "leave .cache() out; every epoch computes the elements again", "")
 
 
 def _smaller_shuffle(op: Op, books: Books) -> Iterator[Change]:

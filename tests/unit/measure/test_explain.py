@@ -105,6 +105,13 @@ def test_what_is_known_of_the_run_wins():
     assert "in the first step" in found.headline
 
 
+def test_whose_memory_ran_out_is_said():
+    assert explain(UPDATE).sentence == "The run ran out of GPU memory in a training step."
+    host = explain("MemoryError", phase="step", step=7)
+    assert host.sentence == "The run ran out of the host's memory in step 7."
+    assert host.headline == "The host ran out of memory in step 7."
+
+
 def test_the_error_behind_an_error_is_found_and_its_stack_tells_the_phase():
     def build():
         raise MemoryError("Unable to allocate 8.00 MiB for an array with shape (1024, 1024) and data type float64")

@@ -30,8 +30,8 @@ def test_the_kernel_of_the_example_and_its_copies():
     ]
     assert sum(part.share for part in kernel.parts) == pytest.approx(kernel.share)
     assert kernel.sentence == (
-        "sequential/dense/kernel [6019376, 128] is 99.9 % of the peak: weight 2.87 GiB, gradient 2.87 GiB, "
-        "momentum 2.87 GiB, velocity 2.87 GiB, two update temporaries 5.74 GiB."
+        "sequential/dense/kernel [6019376, 128] is 99.9 % of the peak: six copies of 2.87 GiB "
+        "(weight, gradient, momentum, velocity, two update temporaries)."
     )
 
 
@@ -75,3 +75,8 @@ def test_parts_that_are_crumbs_of_the_whole_are_not_put_into_words():
     (found,) = dominant(items)
     assert [part.bytes for part in found.parts] == [1000, 10]
     assert found.sentence == "dense/kernel [250] is 100.0 % of the peak: weight 1000 B."
+
+
+def test_where_nothing_decides_the_largest_is_told_as_such():
+    (found,) = dominant([tensor(f"layer_{n}", 10 if n else 11) for n in range(100)])
+    assert found.sentence == "Nothing stands out; the most is layer_0 with 1.1 % of the peak."

@@ -218,7 +218,7 @@ def test_dominant(full):
     assert kernel["bytes"] == 6 * KERNEL_BYTES
     assert kernel["share"] == pytest.approx(6 * KERNEL_BYTES / PEAK)
     assert kernel["sentence"].startswith(
-        "sequential/dense/kernel [6019376, 128] is 99.9 % of the peak: weight 2.87 GiB"
+        "sequential/dense/kernel [6019376, 128] is 99.9 % of the peak: six copies of 2.87 GiB"
     )
     assert kernel["parts"][4] == {
         "role": "update temporary",
