@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -71,12 +72,7 @@ def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, on_the
         on_the_host: whether the host's memory is the device's.
     """
     births = list(births)
-    folded = list({birth.run.recipe: birth for birth in births if _is_folded(birth.run)}.values())
-    # A function's variables have their handles before it runs.
-    events = [handle_event() for _ in births] if on_the_host else []
-    if on_the_host:
-        for change in (_folding, _parsing):
-            events += [event for birth in folded for event in change(birth)]
+    events = list(_before_the_function(births)) if on_the_host else []
     known: dict[str, Buffer] = {}
     for birth in births:
         _know(birth, store)
@@ -92,11 +88,55 @@ def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, on_the
     return events
 
 
+def sent_birth_events(
+    births: Iterable[Birth], store: VariableStore, *, arrival: int | None, on_the_host: bool
+) -> list[Event]:
+    """Variables of a function's first trace come to be on one of several workers, which all begin with the same values.
+
+    The first worker computes equal values once, gives each variable a copy, and sends one more, which is there until
+    all others have it; of these copies any number may be waiting at a time, so all are counted. The others receive what
+    then is the variable, in any order. Source: `_get_variable_creator_initial_value` in
+    `tensorflow/python/distribute/collective_all_reduce_strategy.py`, and the profile of two workers.
+
+    Args:
+        births: the variables.
+        store: keeps their memory.
+        arrival: seed of the order in which values are received; None for the worker that sends them.
+        on_the_host: whether the host's memory is the device's.
+    """
+    births = list(births)
+    events = list(_before_the_function(births)) if on_the_host else []
+    is_first = arrival is None
+    if not is_first:
+        random.Random(arrival).shuffle(births)
+    values = {birth.run.recipe or birth.variable.name: birth.variable for birth in births} if is_first else {}
+    computed = [(Buffer(one.bytes), _value_tag(one, "initializer", "initializer temporary")) for one in values.values()]
+    sent = [
+        (Buffer(birth.variable.bytes), _value_tag(birth.variable, "CollectiveBcastSend", "sent to other workers"))
+        for birth in (births if is_first else ())
+    ]
+    events += [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in computed]
+    for birth in births:
+        _know(birth, store)
+        events += existing_events(birth.variable, store)
+    events += [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in sent]
+    return [*events, *(Event(FREE, buffer, tag.name) for buffer, tag in [*sent, *computed])]
+
+
 def existing_events(variable: Variable, store: VariableStore) -> list[Event]:
     """A variable is there, nobody saw how."""
     buffer = Buffer(variable.bytes, references=1, is_resident=True)
     store.buffers[variable] = buffer
     return [Event(ALLOCATE, buffer, variable.name, variable_tag(variable))]
+
+
+def _before_the_function(births: list[Birth]) -> Iterator[Event]:
+    """What happens on the host before a function runs that creates variables: they have their handles by then."""
+    folded = list({birth.run.recipe: birth for birth in births if _is_folded(birth.run)}.values())
+    yield from (handle_event() for _ in births)
+    for change in (_folding, _parsing):
+        for birth in folded:
+            yield from change(birth)
 
 
 def _know(birth: Birth, store: VariableStore) -> None:
@@ -149,3 +189,8 @@ def _tag(variable: Variable, made: Made) -> Tag:
         made.shape,
         made.dtype,
     )
+
+
+def _value_tag(variable: Variable, op: str, role: str) -> Tag:
+    name = f"{variable.name} {op}"
+    return Tag(variable.layer, name, Category.TEMPORARIES, role, variable.weight, variable.shape, variable.dtype)

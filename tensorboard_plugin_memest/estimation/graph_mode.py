@@ -51,6 +51,7 @@ def phases_of_graph(
         parts=trained[2] if trained else (),
         kept_by_trace=kept_by_trace(trained[0].step.definition) if trained else 0,
         further=[Further(one.phase, program, one.accumulated) for one, program, _ in programs[training.trains :]],
+        is_sent=training.workers > 1,
     )
     phases, resident = phases_of(run, device)
     return phases, resident, [*notes, *workspace_notes(device)]

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, replace
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import ROUNDING, BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
-from tensorboard_plugin_memest.estimation.births import Birth, birth_events, existing_events, shared_birth_events
+from tensorboard_plugin_memest.estimation.births import (
+    Birth,
+    birth_events,
+    existing_events,
+    sent_birth_events,
+    shared_birth_events,
+)
 from tensorboard_plugin_memest.estimation.cost import cycles, seconds
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
@@ -71,6 +77,7 @@ class Run:
         parts: for each of its nodes, which part of the step it belongs to.
         further: phases that come after training.
         kept_by_trace: how many small tensors each trace of the step of training keeps.
+        is_sent: whether the first of several workers sends the slots' first values to the others.
     """
 
     built: Sequence[Birth] | None
@@ -80,6 +87,7 @@ class Run:
     parts: Sequence[str]
     further: Sequence[Further] = ()
     kept_by_trace: int = 0
+    is_sent: bool = False
 
 
 def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
@@ -89,6 +97,8 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     within, and its range goes from the lowest to the highest of all.
     """
     likely, possible = _plays(run.program or run.further[0].program, device)
+    if run.is_sent:
+        possible += [replace(play, arrival=number) for number, play in enumerate(likely)]
     outlines = [_outline(run, device, play) for play in [*likely, *possible]]
     typical = TYPICAL_OF_SEVERAL if device.threads > 1 else TYPICAL
     programs = {one.phase: one.program for one in run.further}
@@ -178,11 +188,14 @@ class _Play:
         edges: what leads where in the executor's graph.
         beside: sizes of tensors that lie in the pool beside the run and are not counted: what decides which chunks
             are free, and so how much of one a tensor leaves unused.
+        arrival: seed of the order in which the slots' first values arrive, on a worker that gets them from the first;
+            None on that one.
     """
 
     orders: Callable[[], _Orders]
     edges: Edges
     beside: Sequence[int] = ()
+    arrival: int | None = None
 
 
 def _outline(run: Run, device: Device, play: _Play) -> _Outline:
@@ -244,7 +257,11 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
             orders.learnt.begin()
         return Execution(program, orders.next(), store, edges=play.edges).run()
 
-    slots = shared_birth_events(run.slots, store, on_the_host=device.kind == CPU)
+    on_the_host = device.kind == CPU
+    if run.is_sent:
+        slots = sent_birth_events(run.slots, store, arrival=play.arrival, on_the_host=on_the_host)
+    else:
+        slots = shared_birth_events(run.slots, store, on_the_host=on_the_host)
     # A function that creates variables is traced a second time for all further calls.
     traces = trace_events(run.kept_by_trace * (2 if run.slots else 1))
     yield _Stretch("", _on_the_host(device, traces))

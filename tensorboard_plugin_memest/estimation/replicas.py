@@ -43,6 +43,11 @@ class Replicas:
     count: int
     here: int
 
+    @property
+    def workers(self) -> int:
+        """Processes that train together."""
+        return self.count // self.here
+
     def share(self, batch_size: int) -> int:
         """The largest part of a batch that one replica gets."""
         return -(-batch_size // self.count)
@@ -58,6 +63,12 @@ class Replicas:
             found.append(
                 "The gradients are summed over the replicas in one buffer of all of them, which is split up again for "
                 "the update; both copies were counted."
+            )
+        if self.workers > 1:
+            found.append(
+                "The slots were taken to be created in the first call of the function that trains; the first worker "
+                "then sends their first values to the others, and the copies were counted. The others need less "
+                "there, which the range includes."
             )
         if device == "CPU" and self.here > 1:
             found.append(

@@ -104,6 +104,7 @@ class Training:
         eager_steps: its steps as they run eagerly, where they do.
         trains: whether it is trained; else `trace` is a step of prediction.
         creations: the variables that never came to be.
+        workers: how many processes train together.
     """
 
     model_name: str
@@ -125,6 +126,7 @@ class Training:
     eager_steps: list[EagerStep]
     trains: bool
     creations: Creations
+    workers: int = 1
 
     @property
     def passes(self) -> list[Pass]:
@@ -361,6 +363,7 @@ def _training(
         eager_steps=_eager_steps(model, given, batch_size, trains=trains) if mode.name == EAGER else [],
         trains=trains,
         creations=creations,
+        workers=given.replicas.workers if given.replicas is not None else 1,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorboard_plugin_memest.estimation.births import Birth, shared_birth_events
+from tensorboard_plugin_memest.estimation.births import Birth, sent_birth_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
@@ -51,3 +51,31 @@ def test_what_is_random_or_grows_is_computed_in_the_run():
     events = shared_birth_events([birth], VariableStore(), on_the_host=True)
     assert _played(events) == [200, 4, 400_000, -4]
     assert [event.kind for event in events].count(FREE) == 1
+
+
+def _zeros(name: str, like: str) -> Birth:
+    one = variable(name, SIZES[like])
+    return Birth(one, EagerRun([(0, True)], [Made("Fill", one.shape, one.dtype, one.bytes)], 0, recipe=f"zeros {like}"))
+
+
+def test_the_first_of_several_workers_computes_equal_values_once_and_sends_a_copy_for_each_variable():
+    # As profiled on two workers with TensorFlow 2.21: the zeros of each shape, the slots, what is sent; then the copies
+    # go, and at last the zeros.
+    a, b = 4 * SIZES["a"], 4 * SIZES["b"]
+    births = [_zeros(f"{like} {slot}", like) for like in "ab" for slot in ("momentum", "velocity")]
+    store = VariableStore()
+    events = sent_birth_events(births, store, arrival=None, on_the_host=False)
+    assert _played(events) == [a, b, a, a, b, b, a, a, b, b, -a, -a, -b, -b, -a, -b]
+    assert [buffer.bytes for buffer in store.buffers.values()] == [a, a, b, b]
+    assert len({id(buffer) for buffer in store.buffers.values()}) == 4
+
+
+def test_other_workers_receive_what_then_is_the_variable_in_any_order():
+    births = [_zeros(f"{like} {slot}", like) for like in "ab" for slot in ("momentum", "velocity")]
+    orders = set()
+    for arrival in range(9):
+        store = VariableStore()
+        orders.add(tuple(_played(sent_birth_events(births, store, arrival=arrival, on_the_host=False))))
+        assert set(store.buffers) == {birth.variable for birth in births}
+    assert {tuple(sorted(order)) for order in orders} == {(2400, 2400, 4800, 4800)}
+    assert len(orders) > 1
