@@ -2,39 +2,39 @@
 
 python -m benchmarks.attribution [--match PATTERN]
 
-What was measured is told apart without the estimate's help: the layer by the name scope of the op that allocated
-(layers get names that cannot be mistaken), the category by the kind of allocation, the pass it happened in and how long
-it lived. An optimizer's scope names no layer; its tensors may be for any weight of their shape. Bytes are those asked
-for, rounded as the allocator does; what its chunks have too much is no layer's.
+A profile tells which op allocated each tensor that is alive, and how large it is; whose it is, is told as the Memory
+tab tells it: by the op's name and the estimate, which says what each op's result is for. So what is compared is which
+tensors are alive. Two moments of the prediction are held against the measured peak: its own peak, and the op at which
+the peak was measured, as two moments of a step may be equally high. Bytes are those asked for, rounded as the
+allocator does; what its chunks have too much is no layer's.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
-import numpy as np
 import tensorflow as tf
 from rich.table import Table
 
 import memest
 from benchmarks.about import about, console
-from benchmarks.configuration import Build, Configuration
-from benchmarks.measure import of_device, prepared, profiled
+from benchmarks.measure import prepared, profiled
 from benchmarks.models import CONFIGURATIONS
 from benchmarks.processes import ONE, ProcessError, in_process
 from tensorboard_plugin_memest.estimation.allocator import rounded
-from tensorboard_plugin_memest.measure.alive import find_lives
-from tensorboard_plugin_memest.measure.xplane import MemoryEvents, Profile
+from tensorboard_plugin_memest.measure.alive import BEFORE_LAYER
+from tensorboard_plugin_memest.measure.profile import measured_profiles
 from tensorboard_plugin_memest.memory.category import Category
+from tensorboard_plugin_memest.memory.estimate import Estimate, Phase
+from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.op_names import plain_name
 
 MODELS = (
     "VGG-like, batch 16",
@@ -48,16 +48,12 @@ MODELS = (
     "dense, SGD, momentum, batch 32",
     "MobileNetV2 96, batch 4",
 )
-# Steps before the one that is profiled.
+# Steps before those that are profiled, each by itself.
 WARM_UP = 3
-# Bytes up to which a tensor says nothing about where a pass begins.
-SMALL = 1024
+STEPS = 3
 
-_LAYER = re.compile(r"layer(\d+)of")
-NO_LAYER = ("(optimizer)", "(loss)", "(metrics)", "(step)")
-
-# The layers, or parts that are none, that something may belong to; its category; its bytes; its name.
-Held = tuple[list[str], str, int, str]
+# Bytes by layer, or part that is none, and category.
+Sums = Mapping[tuple[str, str], int]
 
 
 def main() -> None:
@@ -66,15 +62,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("build/attribution.json"))
     args = parser.parse_args()
     out = console()
-    table = Table(title="Bytes alive at the peak of a step, one inter-op thread")
-    for title in (
-        "configuration",
-        "predicted",
-        "measured",
-        "agree in category",
-        "in layer and category",
-        "largest gaps",
-    ):
+    table = Table(
+        title=f"Bytes that agree at the peak of a step, one inter-op thread: median and least of {STEPS} steps"
+    )
+    columns = ("predicted", "measured", "category", "layer and category", "the same at the measured op", "largest gaps")
+    for title in ("configuration", *columns):
         table.add_column(title)
     rows = []
     for name in MODELS:
@@ -86,192 +78,127 @@ def main() -> None:
             out.print(f"{name}: {error}", style="red", highlight=False)
             continue
         rows.append(row)
-        gaps = ", ".join(f"{layer} {category} {size / 2**20:+.1f}" for layer, category, size in row["gaps"][:3])
-        sums = [f"{row[key] / 2**20:.1f} MiB" for key in ("predicted", "measured")]
-        table.add_row(name, *sums, f"{row['category']:.1%}", f"{row['both']:.1%}", gaps)
+        table.add_row(name, *_cells(row["steps"]))
     out.print(table)
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps({**about(), "rows": rows}, indent=1))
 
 
 def _row(name: str) -> dict[str, Any]:
-    predicted, measured = (in_process(function, name, threads=ONE) for function in (predict, observe))
-    return {"name": name, **compare(predicted, measured)}
+    estimate = in_process(predict, name, threads=ONE)
+    return {"name": name, "steps": in_process(observe, name, estimate, threads=ONE)}
 
 
-def renamed(build: Build) -> Build:
-    """`build` with a name for each layer that no counter of TensorFlow's can be mistaken for."""
+def _cells(steps: list[dict[str, Any]]) -> list[str]:
+    def of(key: str) -> list[float]:
+        return [step["own_peak"][key] for step in steps]
 
-    def made() -> keras.Model:
-        model = build()
-        for number, layer in enumerate(model._flatten_layers(include_self=False)):
-            layer.name = f"layer{number}of"
-        return model
+    shares = [of("category"), of("both"), [step["same_op"]["both"] for step in steps]]
+    typical = sorted(steps, key=lambda step: step["own_peak"]["both"])[len(steps) // 2]["own_peak"]
+    gaps = [f"{layer} {category} {size / 2**20:+.1f}" for layer, category, size in typical["gaps"][:3]]
+    return [
+        *(f"{statistics.median(of(key)) / 2**20:.1f} MiB" for key in ("predicted", "measured")),
+        *(f"{statistics.median(one):.1%} ({min(one):.1%})" for one in shares),
+        ", ".join(gaps),
+    ]
 
-    return made
 
-
-def _configuration(name: str) -> Configuration:
+def predict(name: str) -> str:
+    """The estimate of a configuration, as JSON."""
     configuration = CONFIGURATIONS[name]
-    return replace(configuration, build=renamed(configuration.build))
-
-
-def predict(name: str) -> list[Held]:
-    """What the estimate has alive at the peak of a step."""
-    configuration = _configuration(name)
-    made = memest.estimate(
+    return memest.estimate(
         configuration.build,
         batch_size=configuration.batch_size,
         inputs=configuration.inputs,
         targets=configuration.targets,
-    )
-    return [
-        ([_innermost(item.layer)], item.category.value, rounded(item.requested_bytes), item.name)
-        for item in made.phases["step"].live_at_peak
-        # The profile does not see constants being made.
-        if item.category is not Category.CONSTANTS
-    ]
+    ).to_json()
 
 
-def observe(name: str) -> list[Held]:
-    """What is alive at the peak of a real step."""
-    configuration = _configuration(name)
+def observe(name: str, estimate: str) -> list[dict[str, Any]]:
+    """For some steps of a real training, how far the prediction agrees with what is alive at their peaks."""
+    configuration = CONFIGURATIONS[name]
+    predicted = Estimate.from_json(estimate)
+    step = predicted.phases["step"]
     model = configuration.build()
-    train, _ = prepared(configuration, model)
+    train, fed = prepared(configuration, model)
     for _ in range(WARM_UP):
         train()
-    with profiled() as found, tf.profiler.experimental.Trace("train", step_num=0):
-        train()
-    held, of_shape = _variables(model)
-    return held + _made_in_step(found[0], model, of_shape)
+    variables = {variable.path for variable in model.weights} | {slot.path for slot in model.optimizer.variables}
+    rows = []
+    for number in range(STEPS):
+        with profiled() as found, tf.profiler.experimental.Trace("train", step_num=number):
+            train()
+        profile = max(measured_profiles(found[0], predicted), key=lambda one: len(one.timeline))
+        measured = measured_sums(profile.live_at_peak, fed, len(variables))
+        timeline, at = profile.timeline, profile.timeline.peak_position
+        assert at is not None, "a profile without events"
+        op = timeline.ops[timeline.op_index[at]]
+        rows.append(
+            {
+                "op": op,
+                "own_peak": compare(sums(step.live_at_peak), measured),
+                "same_op": compare(sums(alive_at_op(step, op)), measured),
+            }
+        )
+    return rows
 
 
-def _variables(model: keras.Model) -> tuple[list[Held], dict[tuple[int, ...], list[str]]]:
-    """The variables of the layers and of the optimizer, which live all the time, and the layers of each shape."""
-    held: list[Held] = []
-    of_shape: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for layer in model._flatten_layers(include_self=False):
-        for weight in [*layer._trainable_variables, *layer._non_trainable_variables]:
-            of_shape[tuple(weight.shape)].append(layer.name)
-            held.append(([layer.name], Category.WEIGHTS.value, _bytes(weight), weight.path))
-    for slot in model.optimizer.variables:
-        layers = [*of_shape.get(tuple(slot.shape), ()), *NO_LAYER]
-        held.append((layers, Category.OPTIMIZER_SLOTS.value, _bytes(slot), slot.path))
-    return held, of_shape
+def alive_at_op(phase: Phase, op: str) -> list[Item]:
+    """What is predicted to be alive when `op` has most alive; at the predicted peak if it is not among the ops."""
+    timeline = phase.timeline
+    same = {number for number, name in enumerate(timeline.ops) if plain_name(name) == plain_name(op)}
+    positions = [position for position, number in enumerate(timeline.op_index) if number in same]
+    if not positions:
+        return list(phase.live_at_peak)
+    alive = phase.alive_at(max(positions, key=lambda position: timeline.live_bytes[position]))
+    return [one.item for one in alive or () for _ in range(one.count)]
 
 
-def _bytes(variable: Any) -> int:
-    return rounded(math.prod(variable.shape) * tf.as_dtype(variable.dtype).size)
-
-
-def _neighbours(model: keras.Model) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """For each layer, those that read what it makes, and those whose outputs it reads."""
-    after: dict[str, list[str]] = defaultdict(list)
-    before: dict[str, list[str]] = defaultdict(list)
-    for layer in model._flatten_layers(include_self=False):
-        for node in layer._inbound_nodes:
-            for parent in node.parent_nodes:
-                after[parent.operation.name].append(layer.name)
-                before[layer.name].append(parent.operation.name)
-    return after, before
-
-
-def _made_in_step(profile: Profile, model: keras.Model, of_shape: dict[tuple[int, ...], list[str]]) -> list[Held]:
-    """What the profiled step allocated and holds at its peak; what becomes a variable's value is left out.
-
-    An update may hand its result over to the variable, whose old value goes: those bytes are the variable's. An op may
-    hand its memory over to the layer after it, or in the backward pass before it, and the profile only tells who
-    allocated.
-    """
-    events = of_device(profile)
-    lives = find_lives(events)
-    peak = int(np.argmax(events.in_use))
-    backward_begins = _backward_begins(events)
-    after, before = _neighbours(model)
-    until = events.requested_bytes[: peak + 1]
-    went = Counter(until[~events.allocates[: peak + 1] & (lives.freed[: peak + 1] < 0)].tolist())
-    held: list[Held] = []
-    for start in np.flatnonzero(events.allocates[: peak + 1] & (lives.freed_at[: peak + 1] > peak)).tolist():
-        op, size = events.texts[events.op[start]], int(events.requested_bytes[start])
-        region, shape = events.texts[events.region[start]], _shape(events.texts[events.shape[start]])
-        outlives = lives.freed_at[start] == len(events)
-        copies = region == "temp" and op.rpartition("/")[2].startswith(("Assign", "ResourceScatter"))
-        if (outlives or copies) and went[size]:
-            went[size] -= 1
-            continue
-        named = _LAYER.findall(op)
-        layer = f"layer{named[-1]}of" if named else ""
-        layers = [layer] if layer else [*of_shape.get(shape, ()), *NO_LAYER]
-        # Who reads an output in the forward pass may need it in the backward pass, before its own layer does.
-        begins = min(backward_begins.get(reader, len(events)) for reader in [layer, *after[layer]])
-        if op == "DeepCopy":
-            layers, category = ["(input)"], Category.INPUTS
-        elif region == "temp" and not copies:
-            category = Category.WORKSPACE
-        elif "gradient_tape/" in op and shape and shape in of_shape:
-            category = Category.GRADIENTS
-        elif layer and "gradient_tape/" not in op and lives.freed_at[start] > begins:
-            category = Category.ACTIVATIONS
-            layers += after[layer]
-        else:
-            category = Category.TEMPORARIES
-            layers += before[layer] if "gradient_tape/" in op else after[layer]
-        held.append((layers, category.value, rounded(size), op))
-    return held
-
-
-def _backward_begins(events: MemoryEvents) -> dict[str, int]:
-    """For each layer, which event is the first of its backward pass; shapes and other small things come early."""
-    found: dict[str, int] = {}
-    for position in np.flatnonzero(events.allocates & (events.requested_bytes > SMALL)).tolist():
-        op = events.texts[events.op[position]]
-        if "gradient_tape/" in op:
-            for number in _LAYER.findall(op)[-1:]:
-                found.setdefault(f"layer{number}of", position)
+def sums(items: Iterable[Item]) -> Sums:
+    """Bytes asked for, rounded, by layer and category. A profile does not see constants being made."""
+    found: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if item.category is not Category.CONSTANTS:
+            found[item.layer, item.category.value] += rounded(item.requested_bytes)
     return found
 
 
-def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(size) for size in re.findall(r"\d+", text))
+def measured_sums(items: Iterable[Item], fed: int, variables: int) -> Sums:
+    """The same of what was measured.
+
+    Where all `variables` were found among what was there before the profile, the rest of that is the data that the
+    training is fed with, `fed` bytes, and what the chunks have too much.
+    """
+    items = list(items)
+    known = sum(item.category in (Category.WEIGHTS, Category.OPTIMIZER_SLOTS) for item in items)
+    found = Counter(sums(item for item in items if item.layer != BEFORE_LAYER))
+    rest = sum(item.bytes for item in items if item.layer == BEFORE_LAYER)
+    if known < variables and rest > fed:
+        found[BEFORE_LAYER, Category.UNATTRIBUTED.value] += rest - fed
+    return found
 
 
-def _innermost(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def compare(predicted: Sequence[Held], measured: Sequence[Held]) -> dict[str, Any]:
+def compare(predicted: Sums, measured: Sums) -> dict[str, Any]:
     """How many of the bytes of the larger of both agree, and where they do not."""
-    left: Counter[tuple[str, str]] = Counter()
-    for (layer,), category, size, _ in predicted:
-        left[layer, category] += size
-    total = max(sum(left.values()), sum(size for _, _, size, _ in measured))
-    over: Counter[tuple[str, str]] = Counter()
-    agreed = 0
-    # What can only be of one layer goes first.
-    for layers, category, size, _ in sorted(measured, key=lambda one: len(one[0])):
-        for layer in layers:
-            taken = min(size, left[layer, category])
-            left[layer, category] -= taken
-            agreed += taken
-            size -= taken
-        over[layers[0], category] += size
-    gaps = [(layer, category, size) for (layer, category), size in (left - over).items()]
-    gaps += [(layer, category, -size) for (layer, category), size in over.items() if size]
-    by_category = _sums(predicted) & _sums(measured)
+    left, right = Counter(predicted), Counter(measured)
+    total = max(left.total(), right.total())
+    differences = Counter(left)
+    differences.subtract(right)
+    gaps = [(layer, category, size) for (layer, category), size in differences.items() if size]
     return {
-        "predicted": sum(size for _, _, size, _ in predicted),
-        "measured": sum(size for _, _, size, _ in measured),
-        "both": agreed / total,
-        "category": sum(by_category.values()) / total,
+        "predicted": left.total(),
+        "measured": right.total(),
+        "both": (left & right).total() / total,
+        "category": (_by_category(left) & _by_category(right)).total() / total,
         "gaps": sorted(gaps, key=lambda gap: -abs(gap[2]))[:20],
     }
 
 
-def _sums(held: Sequence[Held]) -> Counter[str]:
-    sums: Counter[str] = Counter()
-    for _, category, size, _ in held:
-        sums[category] += size
-    return sums
+def _by_category(held: Sums) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (_, category), size in held.items():
+        found[category] += size
+    return found
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from functools import cached_property
 from tensorboard_plugin_memest.estimation.frames import frames_of, topological
 from tensorboard_plugin_memest.estimation.graph import PASSING, Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.replicas import ALL_REDUCE
-from tensorboard_plugin_memest.estimation.rules import source_of
+from tensorboard_plugin_memest.estimation.rules import source_in
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE, Owner, Owners
 from tensorboard_plugin_memest.estimation.variables import INPUT, OPTIMIZER, STEP, Variable
@@ -245,8 +245,7 @@ class Attribution:
             return True
         if self.parts[reader] != BACKWARD or not node.outputs or node.outputs[0].shape != made.shape:
             return False
-        given = [self.graph.nodes[source].outputs[output] for source, output in node.inputs]
-        return bool(source_of(node, 0, given).reuses)
+        return bool(source_in(self.graph, node, 0).reuses)
 
     def _find_kept(self) -> list[bool]:
         """Whether the backward pass reads a forward op's result, directly or through ops that only rename it."""
@@ -262,8 +261,7 @@ class Attribution:
         node = self.graph.nodes[index]
         if not node.inputs or not node.outputs:
             return False
-        given = [self.graph.nodes[source].outputs[output] for source, output in node.inputs]
-        return source_of(node, 0, given).alias_of is not None
+        return source_in(self.graph, node, 0).alias_of is not None
 
     def _tag(self, index: int, node: Node, output: int) -> Tag:
         made = node.outputs[output]

@@ -26,7 +26,7 @@ from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, scalar
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
-from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_of
+from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_in
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag, workspace_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
@@ -814,7 +814,7 @@ def _sources(graph: StepGraph, node: Node) -> list[Source]:
         return [OWN] * len(node.outputs)
     sources = []
     for number, wanted in enumerate(node.outputs):
-        source = source_of(node, number, given)
+        source = source_in(graph, node, number)
         fit = tuple(candidate for candidate in source.reuses if can_take_over(given[candidate], wanted))
         sources.append(source if source.alias_of is not None else Source(reuses=fit))
     return sources

@@ -6,9 +6,10 @@ Source of the rules: the kernels in `tensorflow/core/kernels` (`forward_input_or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tensorboard_plugin_memest.estimation.graph import Node, Output
+from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph, constant_value
 
 # The output is the input's buffer under another shape.
 _ALIASES = {
@@ -90,8 +91,21 @@ class Source:
 OWN = Source()
 
 
-def source_of(node: Node, output: int, inputs: list[Output]) -> Source:
-    """Where output number `output` of `node` comes from, given what its inputs are."""
+def source_in(graph: StepGraph, node: Node, output: int) -> Source:
+    """Where output number `output` of a node of `graph` comes from."""
+    inputs = [graph.nodes[source].outputs[number] for source, number in node.inputs]
+    return source_of(node, output, inputs, _axes(graph, node))
+
+
+def source_of(node: Node, output: int, inputs: Sequence[Output], axes: Sequence[int] | None = None) -> Source:
+    """Where output number `output` of `node` comes from, given what its inputs are.
+
+    Args:
+        node: any.
+        output: number of its output.
+        inputs: what it reads.
+        axes: of a Transpose, which dimension of the input each of the output's is; None where that is not known.
+    """
     op = node.op.removeprefix("_Mkl").removeprefix("Native") if node.op.startswith("_Mkl") else node.op
     if op == "IdentityN":
         return Source(alias_of=output)
@@ -99,7 +113,7 @@ def source_of(node: Node, output: int, inputs: list[Output]) -> Source:
         return Source(alias_of=0)
     if op in _ALIASES and output == 0:
         return Source(alias_of=0)
-    if op in _ALIASES_IF_UNCHANGED and output == 0 and _unchanged(node, inputs):
+    if op in _ALIASES_IF_UNCHANGED and output == 0 and _unchanged(node, inputs, axes):
         return Source(alias_of=0)
     if op in _UNARY and output == 0:
         return Source(reuses=(0,))
@@ -122,11 +136,25 @@ def can_take_over(taken: Output, wanted: Output) -> bool:
     return taken.dtype == wanted.dtype and taken.bytes == wanted.bytes and wanted.shape is not None
 
 
-def _unchanged(node: Node, inputs: list[Output]) -> bool:
+def _axes(graph: StepGraph, node: Node) -> list[int] | None:
+    """The order that a Transpose brings dimensions into, where it is a constant, also one from outside of a loop."""
+    if node.op != "Transpose":
+        return None
+    given = graph.nodes[node.inputs[1][0]]
+    while given.op in ("Enter", "Identity"):
+        given = graph.nodes[given.inputs[0][0]]
+    value = constant_value(given)
+    return None if value is None else [int(axis) for axis in value]
+
+
+def _unchanged(node: Node, inputs: Sequence[Output], axes: Sequence[int] | None) -> bool:
     made, given = node.outputs[0], inputs[0]
     if made.dtype != given.dtype or made.shape is None or made.bytes != given.bytes:
         return False
     if node.op == "Transpose":
         # Only dimensions of size 1 moved, so the order of the elements is the same.
-        return given.shape is not None and [n for n in made.shape if n != 1] == [n for n in given.shape if n != 1]
+        if given.shape is None or axes is None:
+            return False
+        moved = [axis for axis in axes if given.shape[axis] != 1]
+        return moved == sorted(moved)
     return True

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tensorflow as tf
 
+from tensorboard_plugin_memest.estimation.allocator import rounded
 from tensorboard_plugin_memest.measure.wire import Integers
 from tensorboard_plugin_memest.measure.xplane import MemoryEvents
 from tensorboard_plugin_memest.memory.category import Category
@@ -63,6 +64,25 @@ def find_lives(events: MemoryEvents) -> Lives:
                 freed_at[start] = position
                 freed[position] = start
     return Lives(np.array(freed_at, np.int64), np.array(freed, np.int64))
+
+
+def as_held(variables: Iterable[Item], events: MemoryEvents, lives: Lives, before_bytes: int) -> list[Item]:
+    """`variables` with the bytes of their chunks in this run, as far as the profile tells.
+
+    How large a chunk is, a profile tells when it is freed. Of the others, what the estimate says of it is kept if there
+    is room for it in the `before_bytes` that were in use at the beginning; otherwise only what is asked for is counted,
+    rounded, as what chunks have beyond that differs from run to run.
+    """
+    chunks: dict[int, list[int]] = {}
+    for end in np.flatnonzero(~events.allocates & (lives.freed < 0))[::-1].tolist():
+        chunks.setdefault(int(events.requested_bytes[end]), []).append(int(events.bytes[end]))
+    sizes = [
+        (item, chunks[item.requested_bytes].pop() if chunks.get(item.requested_bytes) else None) for item in variables
+    ]
+    estimated = [item if size is None else replace(item, bytes=size) for item, size in sizes]
+    if sum(item.bytes for item in estimated) <= before_bytes:
+        return estimated
+    return [replace(item, bytes=rounded(item.requested_bytes) if size is None else size) for item, size in sizes]
 
 
 def match_before(variables: Sequence[Item], before_bytes: int) -> list[Item]:

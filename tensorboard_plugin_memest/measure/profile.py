@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.measure.alive import (
     Judge,
     Lives,
     alive_at,
+    as_held,
     find_lives,
     match_before,
     with_rest,
@@ -65,10 +66,12 @@ def alive_at_end(profile: Profile, estimate: Estimate | None = None) -> tuple[It
     allocations = np.flatnonzero(events.allocates)
     if not len(allocations):
         return ()
-    variables = match_before(_variables(estimate, events.allocator), _before_bytes(events))
+    lives = find_lives(events)
+    before_bytes = _before_bytes(events)
+    variables = match_before(_variables(estimate, events, lives, before_bytes), before_bytes)
     shapes = {item.shape for item in variables if item.category is Category.WEIGHTS}
     position, steps = int(allocations[-1]), find_steps(profile)
-    return alive_at(position, events, find_lives(events), steps, profile.backward_ns, variables, shapes)
+    return alive_at(position, events, lives, steps, profile.backward_ns, variables, shapes)
 
 
 def find_steps(profile: Profile) -> list[Span]:
@@ -98,23 +101,22 @@ def _has_backward(function: Execution, profile: Profile) -> bool:
     return bool(first < last)
 
 
-def _variables(estimate: Estimate | None, allocator: str) -> list[Item]:
+def _variables(estimate: Estimate | None, events: MemoryEvents, lives: Lives, before_bytes: int) -> list[Item]:
     """The variables of an estimate that would be in this allocator's memory."""
-    if estimate is None:
-        return []
-    if device_kind_of(allocator) != estimate.subject.device:
+    if estimate is None or device_kind_of(events.allocator) != estimate.subject.device:
         return []
     phase = estimate.phases.get("step") or estimate.peak_phase
-    return [item for item in phase.live_at_peak if item.category in (Category.WEIGHTS, Category.OPTIMIZER_SLOTS)]
+    variables = [one for one in phase.live_at_peak if one.category in (Category.WEIGHTS, Category.OPTIMIZER_SLOTS)]
+    return as_held(variables, events, lives, before_bytes)
 
 
 def _measured(
     profile: Profile, events: MemoryEvents, steps: Sequence[Span], estimate: Estimate | None
 ) -> MeasuredProfile:
     lives = find_lives(events)
-    variables = _variables(estimate, events.allocator)
-    weight_shapes = {item.shape for item in variables if item.category is Category.WEIGHTS}
     before_bytes = _before_bytes(events)
+    variables = _variables(estimate, events, lives, before_bytes)
+    weight_shapes = {item.shape for item in variables if item.category is Category.WEIGHTS}
     matched = match_before(variables, before_bytes)
     before = with_rest(matched, before_bytes)
     peak = int(np.argmax(events.in_use))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase
@@ -44,19 +46,14 @@ class Owners:
     def __init__(self, estimate: Estimate | None, phase: str | None) -> None:
         self._phase = phase
         self._layers: Sequence[LayerInfo] = estimate.layer_infos if estimate else ()
-        self._items = _items(estimate, phase)
-        self._by_name: dict[str, list[Item]] = {}
-        self._by_plain_name: dict[str, list[Item]] = {}
+        phases = _phases(estimate, phase)
+        items = [item for one in phases for item in one.live_at_peak]
         self._shapes_of: dict[str, set[tuple[int | None, ...] | None]] = {}
-        for item in self._items:
-            self._by_name.setdefault(item.name, []).append(item)
-            self._by_plain_name.setdefault(plain_name(item.name), []).append(item)
+        for item in items:
             self._shapes_of.setdefault(item.layer, set()).add(item.shape)
-        self._shape_of = {item.variable: item.shape for item in self._items if item.role == "weight"}
-        steps = _steps(estimate, phase)
-        self._makers = _Noted(one.owners for one in steps)
-        self._heirs = _Noted(one.heirs for one in steps)
-        self._weights = _weights_by_shape(self._items)
+        shape_of = {item.variable: item.shape for item in items if item.role == "weight"}
+        self._told = [_Told(one, shape_of) for one in phases]
+        self._weights = _weights_by_shape(items)
 
     def find(self, op: str | None, shape: tuple[int, ...] | None, *, lives: bool = False) -> Whose:
         """Whose a tensor is.
@@ -70,10 +67,8 @@ class Owners:
         if op is None:
             return Whose()
         name = short_name(op)
-        known = self._same_op(name, shape)
-        if known is not None:
-            return Whose(known.layer, known.category, known.role, known.variable)
-        owner = (self._noted(self._heirs, name, shape) if lives else None) or self._noted(self._makers, name, shape)
+        told = (one.find(name, shape, lives=lives) for one in self._told)
+        owner = next((one for one in told if one is not None), None)
         if owner is not None:
             return owner
         weight = self._weights.get(shape) if shape else None
@@ -96,37 +91,58 @@ class Owners:
             return Whose(layer, Category.TEMPORARIES, f"{kind} output, backward")
         return Whose(layer, Category.ACTIVATIONS, f"{kind} output")
 
-    def _same_op(self, name: str, shape: tuple[int, ...] | None) -> Item | None:
-        """The item that an op of that name made, its root scope's number aside: that depends on what ran before."""
-        same = self._by_name.get(name) or ("/" in name and self._by_plain_name.get(plain_name(name))) or ()
-        return next((item for item in same if shape is None or item.shape == shape), None)
 
-    def _noted(self, noted: _Noted, name: str, shape: tuple[int, ...] | None) -> Whose | None:
-        """The owner noted for an op; None if it has none, or only some whose variables have other shapes."""
-        return next(
-            (one for one in noted.of(name) if shape is None or self._shape_of.get(one.variable, shape) == shape), None
-        )
+class _Told:
+    """What a phase of an estimate tells of ops.
+
+    Args:
+        phase: of an estimate.
+        shape_of: the shape of each weight, by its path.
+    """
+
+    def __init__(self, phase: Phase, shape_of: Mapping[str | None, tuple[int, ...] | None]) -> None:
+        self._shape_of = shape_of
+        self._alive = _ByName((item.name, item) for item in phase.live_at_peak)
+        self._heirs, self._makers = _ByName(phase.heirs.items()), _ByName(phase.owners.items())
+
+    def find(self, name: str, shape: tuple[int, ...] | None, *, lives: bool) -> Whose | None:
+        """Whose the tensor is, as for `Owners.find`; None where the phase does not have such an op."""
+        for item in self._alive.of(name):
+            if shape is None or item.shape == shape:
+                return Whose(item.layer, item.category, item.role, item.variable)
+        for noted in (self._heirs, self._makers) if lives else (self._makers,):
+            for owner in noted.of(name):
+                # An op of that name is another one if what it is noted to be of has another shape.
+                if shape is None or self._shape_of.get(owner.variable, shape) == shape:
+                    return owner
+        return None
 
 
-class _Noted:
-    """What the phases of an estimate note of ops, those that matter most first."""
-
-    def __init__(self, phases: Iterable[Mapping[str, Whose]]) -> None:
-        self._phases = [(one, {plain_name(op): whose for op, whose in one.items()}) for one in phases if one]
-
-    def of(self, name: str) -> Iterator[Whose]:
-        """What is noted of an op, its root scope's number aside."""
-        for exact, plain in self._phases:
-            found = exact.get(name) or (plain.get(plain_name(name)) if "/" in name else None)
-            if found is not None:
-                yield found
+_Kept = TypeVar("_Kept")
 
 
-def _steps(estimate: Estimate | None, phase: str | None) -> list[Phase]:
-    """The phases that run a step's ops, that of the name `phase` first; none if it is building."""
-    if estimate is None or phase == "build":
+class _ByName(Generic[_Kept]):
+    """What is kept for ops by name, their root scope's number aside: that depends on what ran before."""
+
+    def __init__(self, kept: Iterable[tuple[str, _Kept]]) -> None:
+        self._exact: dict[str, list[_Kept]] = {}
+        self._plain: dict[str, list[_Kept]] = {}
+        for op, one in kept:
+            self._exact.setdefault(op, []).append(one)
+            self._plain.setdefault(plain_name(op), []).append(one)
+
+    def of(self, name: str) -> Sequence[_Kept]:
+        return self._exact.get(name) or ("/" in name and self._plain.get(plain_name(name))) or ()
+
+
+def _phases(estimate: Estimate | None, phase: str | None) -> list[Phase]:
+    """The phases whose ops may be meant, that of the name `phase` first; only building has ops of its own."""
+    if estimate is None:
         return []
-    return sorted((one for one in estimate.phases.values() if one.name != "build"), key=lambda one: one.name != phase)
+    phases = sorted(estimate.phases.values(), key=lambda one: one.name != phase)
+    if phase != "build":
+        return [one for one in phases if one.name != "build"]
+    return [one if one.name == phase else replace(one, owners={}, heirs={}) for one in phases]
 
 
 def is_update(op: str) -> bool:
@@ -137,16 +153,6 @@ def is_update(op: str) -> bool:
     return without_counter(first).lower() in _OPTIMIZERS or (
         not rest and _ASSIGNS.fullmatch(without_counter(op)) is not None
     )
-
-
-def _items(estimate: Estimate | None, phase: str | None) -> list[Item]:
-    """Everything alive at the peaks, those of the phase that failed first."""
-    if estimate is None:
-        return []
-    phases = sorted(estimate.phases.values(), key=lambda one: one.name != phase)
-    return [item for one in phases if (one.name == "build") == (phase == "build") for item in one.live_at_peak] + [
-        item for one in phases if phase == "build" and one.name != "build" for item in one.live_at_peak
-    ]
 
 
 def _weights_by_shape(items: Iterable[Item]) -> dict[tuple[int, ...], Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
@@ -13,6 +14,7 @@ from tensorboard_plugin_memest.measure.alive import (
     BEFORE_LAYER,
     LOST,
     alive_at,
+    as_held,
     find_lives,
     match_before,
     with_rest,
@@ -222,6 +224,27 @@ def test_weights_and_then_slots_are_matched_as_whole_groups():
     assert match_before(variables, 8 * MIB - 1) == weights
     assert match_before(variables, 4 * MIB - 1) == []
     assert match_before([], 8 * MIB) == []
+
+
+def test_variables_lie_in_the_chunks_of_this_run_not_in_those_that_were_estimated():
+    allocator = Allocator()
+    kept = allocator.allocate(2 * MIB, "a", slack=MIB)
+    freed = allocator.allocate(1 * MIB, "b", slack=512)
+    before_bytes = allocator.in_use
+    allocator.record()
+    allocator.free(freed)
+    allocator.allocate(256, "c")
+    assert kept in allocator.blocks
+    events = allocator.events()
+    large, small = variable("a", 2 * MIB), variable("b", MIB)
+
+    def held(first, second):
+        return [item.bytes for item in as_held([first, second], events, find_lives(events), before_bytes)]
+
+    # What the profile frees it tells the size of; of the other the estimate's is kept, where there is room for it.
+    assert held(large, small) == [2 * MIB, MIB + 512]
+    assert held(replace(large, bytes=3 * MIB), replace(small, bytes=3 * MIB)) == [3 * MIB, MIB + 512]
+    assert held(replace(large, bytes=4 * MIB), small) == [2 * MIB, MIB + 512]
 
 
 def test_the_rest_is_one_item_that_makes_the_sum_right():

@@ -60,6 +60,18 @@ def test_a_tensor_that_lives_is_who_took_it_over_and_one_that_could_not_be_made_
     assert Estimate.from_json(estimate.to_json()) == estimate
 
 
+def test_what_another_phase_has_alive_says_nothing_of_an_op_that_this_one_knows():
+    estimate = sample_estimate()
+    heir = Whose("relu", Category.ACTIVATIONS, "Relu output")
+    asked = estimate.phases["step"].live_at_peak[0]
+    other = replace(asked, name="net/norm/Fused", layer="norm", category=Category.TEMPORARIES, shape=(4,))
+    first = replace(estimate.phases["step"], name="first_step", live_at_peak=(other,))
+    step = replace(estimate.phases["step"], heirs={"net/norm/Fused": heir})
+    owners = Owners(replace(estimate, phases={"first_step": first, "step": step}), "step")
+    assert owners.find("net_2/norm/Fused", (4,), lives=True) == heir
+    assert owners.find("net_2/norm/Fused", (4,)).layer == "norm"
+
+
 def test_an_initializer_is_told_by_its_weight_s_shape():
     found = find("StatelessRandomUniformV2", KERNEL, "build")
     assert found == Whose(DENSE, Category.TEMPORARIES, "initializer temporary", VARIABLE)
