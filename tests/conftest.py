@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from tests.server import tensorboard_process
 
@@ -26,6 +27,10 @@ os.environ.update(
     TF_CPP_MIN_LOG_LEVEL="2",
     CUDA_VISIBLE_DEVICES="-1",
 )
+
+# How fast examples come depends on what else the machine does, and says nothing about what is tested.
+settings.register_profile("memest", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memest")
 
 # What XLA compiled for a test is not for the user to find; tests of one run share it.
 _CACHE = tempfile.TemporaryDirectory(prefix="memest-tests-")
