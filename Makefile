@@ -34,7 +34,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead benchmark-tab frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead benchmark-tab looks frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
@@ -86,6 +86,9 @@ benchmark-overhead: $(STAMPS)/demo ## what MemoryCallback costs a step of 10 ms
 
 benchmark-tab: browser $(STATIC) ## how soon the tab shows something on 200 runs, and how 10,000 layers scroll
 	python -m benchmarks.tab $(BENCHMARK_ARGS)
+
+looks: browser $(STATIC) ## renew the pictures that the tab's looks are held against; look at them before a commit
+	MEMEST_RENEW_LOOKS=1 python -m pytest tests/browser/test_looks.py
 
 frontend: $(STATIC) ## build the tab's static files
 
