@@ -34,7 +34,10 @@ def predict(name: str) -> dict[str, Any]:
     workshop = Workshop(made.origin, made)
     found = {BASE: _told(BASE, made)}
     for proposal in workshop.proposals():
-        found[proposal.name] = _told(proposal.title, workshop.tried(proposal.change))
+        try:
+            found[proposal.name] = _told(proposal.title, workshop.tried(proposal.change))
+        except Exception as error:
+            print(f"{proposal.title} could not be tried: {error}")
     return {"estimate": made.to_json(), "levers": found}
 
 

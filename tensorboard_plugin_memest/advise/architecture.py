@@ -10,6 +10,7 @@ from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
 from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
 from tensorboard_plugin_memest.advise.remake import in_a_row, with_layer_replaced
+from tensorboard_plugin_memest.advise.written import written
 
 _POOLING = {3: "1D", 4: "2D", 5: "3D"}
 
@@ -30,8 +31,9 @@ _PASSES_ON = frozenset(
         "ReLU",
     }
 )
-# What says how large a layer is. Where filters are added to something else their number cannot change, which shows when
-# that is tried.
+# What takes several inputs of one size.
+_OF_ONE_SIZE = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
+# What says how large a layer is.
 _SIZES = {
     **dict.fromkeys(("Dense", "LSTM", "GRU", "SimpleRNN"), "units"),
     **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D"), "filters"),
@@ -68,10 +70,10 @@ def _flatten_before(blueprint: Blueprint, part: Part) -> Part | None:
 def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
     """What a layer is fed, made smaller."""
     flatten = _flatten_before(blueprint, part)
-    if flatten is None or flatten.input_rank is None:
+    if flatten is None or flatten.input_shape is None:
         return
     each_step = flatten.class_name == "TimeDistributed"
-    rank = _POOLING.get(flatten.input_rank - each_step)
+    rank = _POOLING.get(len(flatten.input_shape) - each_step)
     if rank is None:
         return
     layers = keras.layers
@@ -85,10 +87,10 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
 
         return Change(edits=(lambda model: with_layer_replaced(model, flatten.number, made),))
 
-    def written(code: str) -> str:
+    def at_each_step(code: str) -> str:
         return f"layers.TimeDistributed({code})" if each_step else code
 
-    old = written("layers.Flatten()")
+    old = at_each_step("layers.Flatten()")
     pooled = f"layers.GlobalAveragePooling{rank}()"
     yield Proposal(
         "global_pooling",
@@ -96,7 +98,7 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
         f"Global average pooling instead of {name}, before {part.name}",
         replaced(lambda name: getattr(layers, f"GlobalAveragePooling{rank}")(name=name)),
         "Another model: positions are averaged away, as in most modern image classifiers; it has to be trained anew.",
-        f"{written(pooled)}  # instead of {old}",
+        f"{at_each_step(pooled)}  # instead of {old}",
         2,
     )
     coarser = f'layers.AveragePooling{rank}(4, padding="same")'
@@ -110,10 +112,10 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
             )
         ),
         "Another model: coarser positions, the rest as before; strides in the convolutions do the same and are faster.",
-        f"{written(coarser)}\n{old}",
+        f"{at_each_step(coarser)}\n{old}",
         2,
     )
-    if (flatten.channels or 0) > 2:
+    if (flatten.input_shape[-1] or 0) > 2:
         narrow = f'layers.Conv{rank}(2, 1, activation="relu")'
         yield Proposal(
             "bottleneck",
@@ -127,15 +129,24 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
                 )
             ),
             "Another model: fewer features at each position.",
-            f"{written(narrow)}\n{old}",
+            f"{at_each_step(narrow)}\n{old}",
             2,
         )
+
+
+def _is_merged(blueprint: Blueprint, part: Part) -> bool:
+    """Whether what `part` gives is added or the like to something else, so that it must be of that size."""
+    readers = [one for one in blueprint.parts if one.name in part.feeds]
+    return any(
+        one.class_name in _OF_ONE_SIZE or (one.class_name in _PASSES_ON and _is_merged(blueprint, one))
+        for one in readers
+    )
 
 
 def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
     size = _SIZES.get(part.class_name)
     # The last layer's size is what the model is asked for.
-    if size is None or not part.feeds or part.config.get(size, 0) < 2:
+    if size is None or not part.feeds or part.config.get(size, 0) < 2 or _is_merged(blueprint, part):
         return
     now = part.config[size]
     several = sum(one.class_name == part.class_name and one.config.get(size) == now for one in blueprint.parts)
@@ -157,6 +168,6 @@ def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
             f"A smaller {part.class_name}: {part.name} with {smaller} {size} instead of {now}",
             Change(edits=(shrink,)),
             "Another model: less capacity, which a layer of this size seldom needs.",
-            f"layers.{part.class_name}({smaller}, ...)  # {part.name}",
+            f"{written(part.class_name, part.config, **{size: smaller})}  # {part.name}",
             2,
         )

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from tensorboard_plugin_memest.advise.recomputed import can_be_recomputed
+
 
 @dataclass(frozen=True)
 class Part:
@@ -18,10 +20,10 @@ class Part:
         class_name: its class's name.
         config: its configuration.
         parameters: elements of its weights.
-        input_rank: dimensions of its input, the batch included; None when unknown.
-        channels: the last of them.
+        input_shape: shape of its input, the batch included; None when it has none or several.
         feeds: names of the layers that take its output.
         can_adapt: whether it can be given low-rank adapters.
+        can_recompute: whether it can run twice a step.
     """
 
     number: int
@@ -29,10 +31,10 @@ class Part:
     class_name: str
     config: dict[str, Any]
     parameters: int
-    input_rank: int | None
-    channels: int | None
+    input_shape: tuple[int | None, ...] | None
     feeds: tuple[str, ...]
     can_adapt: bool
+    can_recompute: bool
 
 
 @dataclass(frozen=True)
@@ -87,17 +89,16 @@ def _loss_of(model: keras.Model) -> str:
 
 
 def _part(number: int, layer: keras.layers.Layer, feeds: tuple[str, ...]) -> Part:
-    shape = _input_shape(layer)
     return Part(
         number=number,
         name=layer.name,
         class_name=type(layer).__name__,
         config=_config(layer),
         parameters=layer.count_params() if layer.built else 0,
-        input_rank=len(shape) if shape else None,
-        channels=shape[-1] if shape else None,
+        input_shape=_input_shape(layer),
         feeds=feeds,
         can_adapt=hasattr(layer, "enable_lora"),
+        can_recompute=can_be_recomputed(layer),
     )
 
 

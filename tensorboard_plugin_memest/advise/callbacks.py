@@ -32,7 +32,7 @@ def callback_changes(callbacks: Sequence[Any]) -> Iterator[Proposal]:
             "No histograms of weights",
             Change(callbacks=_without_histograms),
             "TensorBoard's Histograms stay empty; tf.summary.histogram of a sample of a weight costs little.",
-            "keras.callbacks.TensorBoard(log_dir, histogram_freq=0)",
+            f"keras.callbacks.TensorBoard({boards[0].log_dir!r}, histogram_freq=0)",
             0,
         )
 

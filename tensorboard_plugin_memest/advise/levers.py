@@ -14,8 +14,10 @@ from tensorboard_plugin_memest.advise.callbacks import callback_changes
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
 from tensorboard_plugin_memest.advise.optimizers import OPTIMIZERS
 from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
-from tensorboard_plugin_memest.advise.remake import compiled_again
+from tensorboard_plugin_memest.advise.recomputed import recomputed
+from tensorboard_plugin_memest.advise.remake import compiled_like
 from tensorboard_plugin_memest.advise.vocabulary import vocabulary
+from tensorboard_plugin_memest.advise.written import compiling, source_of
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 from tensorboard_plugin_memest.memory.category import Category
@@ -98,6 +100,8 @@ def _accumulation(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal
     steps = next((count for count in (4, 2, 3, 5) if size % count == 0), None)
     if blueprint.optimizer is None or steps is None or blueprint.optimizer.gradient_accumulation_steps:
         return
+    # What scales the loss is put around the optimizer again.
+    scaled = "model.optimizer" + ".inner_optimizer" * (blueprint.dtype_policy == "mixed_float16")
     accumulating = functools.partial(copied_optimizer, blueprint.optimizer, gradient_accumulation_steps=steps)
     yield Proposal(
         "accumulation",
@@ -106,8 +110,10 @@ def _accumulation(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal
         Change(batch_size=size // steps, optimizer=accumulating),
         f"The same effective batch of {size} in {steps} steps; one more copy of the weights, and batch normalization "
         "sees the smaller batch.",
-        f"optimizer = keras.optimizers.{type(blueprint.optimizer).__name__}(..., gradient_accumulation_steps={steps})\n"
-        f"model.fit(..., batch_size={size // steps})",
+        f"config = {{**{scaled}.get_config(), 'gradient_accumulation_steps': {steps}}}\n"
+        f"optimizer = type({scaled}).from_config(config)\n"
+        f"{compiling(optimizer='optimizer')}\n"
+        f"model.fit(x, y, batch_size={size // steps})",
         0,
     )
 
@@ -122,7 +128,7 @@ def _validation(estimate: Estimate, validation_batch_size: int | None) -> Iterat
         f"Validation in batches of {size} instead of {validation_batch_size}",
         Change(validation_batch_size=size),
         "Validation takes more steps; its results stay the same.",
-        f"model.fit(..., validation_batch_size={size})",
+        f"model.fit(x, y, validation_data=validation_data, validation_batch_size={size})",
         0,
     )
 
@@ -135,7 +141,7 @@ def smaller_batch(name: str, wanted: int, size: int) -> Proposal:
         f"Batch of {wanted} instead of {size}",
         Change(batch_size=wanted),
         "More steps an epoch and noisier gradients; the learning rate may have to be lowered with the batch.",
-        f"model.fit(..., batch_size={wanted})",
+        f"model.fit(x, y, batch_size={wanted})",
         0,
     )
 
@@ -152,7 +158,7 @@ def _compiler(estimate: Estimate) -> Iterator[Proposal]:
             "tf.function instead of eager steps",
             Change(mode=GRAPH),
             "The first step waits for the trace; Python code in the model runs while it is traced only.",
-            "model.compile(..., run_eagerly=False)",
+            compiling(optimizer="model.optimizer", run_eagerly="False"),
             0,
         )
     xla = estimate.subject.mode == XLA
@@ -164,28 +170,38 @@ def _compiler(estimate: Estimate) -> Iterator[Proposal]:
         "Slower steps, and no compiling before the first."
         if xla
         else "The first step waits for the compiler, and so does every new shape of a batch (drop_remainder=True).",
-        f"model.compile(..., jit_compile={not xla})",
+        compiling(optimizer="model.optimizer", jit_compile=str(not xla)),
         0,
     )
 
 
 def _recomputation(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
-    own = {part.name for part in blueprint.parts}
     kept: dict[str, int] = {}
     for layer in estimate.layers:
         name = layer.path.partition("/")[0]
-        if name in own:
-            kept[name] = kept.get(name, 0) + layer.bytes_per_category.get(Category.ACTIVATIONS, 0)
-    names = [name for name, held in kept.items() if held >= 0.01 * estimate.peak_bytes]
-    if not names or not hasattr(keras, "RematScope"):
+        kept[name] = kept.get(name, 0) + layer.bytes_per_category.get(Category.ACTIVATIONS, 0)
+    parts = [
+        part for part in blueprint.parts if part.can_recompute and kept.get(part.name, 0) >= 0.01 * estimate.peak_bytes
+    ]
+    if not parts:
         return
+
+    def recompute(model: keras.Model) -> keras.Model:
+        for part in parts:
+            layer = model.layers[part.number]
+            layer.call = recomputed(layer.call)
+        return compiled_like(model, model)
+
+    names = ", ".join(part.name for part in parts)
     yield Proposal(
         "recomputation",
         "recomputation",
-        f"Recompute {'the activations of ' + str(len(names)) + ' layers' if len(names) > 1 else names[0]}",
-        Change(around=(functools.partial(keras.RematScope, mode="list_of_layers", layer_names=names),)),
+        f"Recompute {f'the activations of {len(parts)} layers' if len(parts) > 1 else names}",
+        Change(edits=(recompute,)),
         "These layers run again in the backward pass, about a third more time for a step; results stay the same.",
-        f'with keras.RematScope(mode="list_of_layers", layer_names={names}):\n    model = build_model()',
+        f"{source_of(recomputed)}\n\n"
+        f"for number in {[part.number for part in parts]}:  # {names}\n"
+        f"    model.layers[number].call = recomputed(model.layers[number].call)\n{compiling()}",
         0,
     )
 
@@ -200,7 +216,7 @@ def _training_less(blueprint: Blueprint) -> Iterator[Proposal]:
     def freeze(model: keras.Model) -> keras.Model:
         for number, layer in enumerate(model.layers):
             layer.trainable = number == trained
-        return compiled_again(model)
+        return compiled_like(model, model)
 
     yield Proposal(
         "freeze",
@@ -208,7 +224,8 @@ def _training_less(blueprint: Blueprint) -> Iterator[Proposal]:
         f"Train only {last}",
         Change(edits=(freeze,)),
         "Only for a model whose other layers are trained already (transfer learning).",
-        f'for layer in model.layers:\n    layer.trainable = layer.name == "{last}"\nmodel.compile(...)  # again',
+        "for number, layer in enumerate(model.layers):\n"
+        f"    layer.trainable = number == {trained}  # {last}\n{compiling()}",
         2,
     )
     large = [part for part in weighted if part.can_adapt and part.parameters >= WORTH_CHANGING * blueprint.parameters]
@@ -219,7 +236,7 @@ def _training_less(blueprint: Blueprint) -> Iterator[Proposal]:
     def adapt(model: keras.Model) -> keras.Model:
         for part in large:
             model.layers[part.number].enable_lora(8)
-        return compiled_again(model)
+        return compiled_like(model, model)
 
     yield Proposal(
         "lora",
@@ -227,6 +244,7 @@ def _training_less(blueprint: Blueprint) -> Iterator[Proposal]:
         f"Low-rank adapters (LoRA, rank 8) for {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}",
         Change(edits=(adapt,)),
         "The kernels are frozen and only adapters are trained: for fine-tuning weights that are trained already.",
-        f"for name in {names}:\n    model.get_layer(name).enable_lora(8)\nmodel.compile(...)  # again",
+        f"for number in {[part.number for part in large]}:  # {', '.join(names)}\n"
+        f"    model.layers[number].enable_lora(8)\n{compiling()}",
         2,
     )

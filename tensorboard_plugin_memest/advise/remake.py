@@ -80,15 +80,10 @@ def in_a_row(name: str, *layers: keras.layers.Layer) -> keras.layers.Layer:
     return keras.Sequential(list(layers), name=name)
 
 
-def compiled_again(model: keras.Model) -> keras.Model:
-    """`model`, compiled anew, after what is trained has changed."""
-    return compiled_like(model, model)
-
-
-def compiled_like(copy: keras.Model, model: keras.Model) -> keras.Model:
-    """`copy`, compiled with an optimizer like that of `model` and the same loss, if `model` is compiled."""
+def compiled_like(copy: keras.Model, model: keras.Model, loss: Any = None) -> keras.Model:
+    """`copy`, compiled with an optimizer like that of `model` and the same loss or another, if `model` is compiled."""
     if model.compiled and model.optimizer is not None:
         # What scales the loss is put around the optimizer again where the precision asks for it.
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-        copy.compile(optimizer=copied_optimizer(optimizer), loss=model.loss, jit_compile=False)
+        copy.compile(optimizer=copied_optimizer(optimizer), loss=loss or model.loss, jit_compile=False)
     return copy

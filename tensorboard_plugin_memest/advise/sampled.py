@@ -34,10 +34,10 @@ class SampledSoftmax(keras.Model):  # type: ignore[misc]
         """The sampled loss, the mean over all places."""
         labels = tf.reshape(y, [-1, 1])
         inputs = tf.reshape(y_pred, [-1, y_pred.shape[-1]])
-        table, bias = (tf.convert_to_tensor(weight) for weight in (self.table, self.bias))
-        return tf.reduce_mean(
-            tf.nn.sampled_softmax_loss(table, bias, labels, tf.cast(inputs, table.dtype), self.samples, self.classes)
-        )
+        table, bias = tf.convert_to_tensor(self.table), tf.convert_to_tensor(self.bias)
+        inputs = tf.cast(inputs, table.dtype)
+        losses = tf.nn.sampled_softmax_loss(table, bias, labels, inputs, self.samples, self.classes)
+        return tf.reduce_mean(losses)
 
 
 def with_sampled_softmax(model: keras.Model, number: int, samples: int) -> keras.Model:
@@ -50,6 +50,6 @@ def with_sampled_softmax(model: keras.Model, number: int, samples: int) -> keras
     """
     last = model.layers[number]
     before = last.input
-    made = SampledSoftmax(model.inputs if len(model.inputs) > 1 else model.inputs[0], before)
+    made = SampledSoftmax(model.input, before)
     made.set_classes(last.units, before.shape[-1], samples)
     return compiled_like(made, model)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import keras
 
 from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
 from tensorboard_plugin_memest.advise.change import Change
+from tensorboard_plugin_memest.advise.chunked import ChunkedSoftmax, with_chunked_softmax
 from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
-from tensorboard_plugin_memest.advise.remake import in_a_row, with_layer_replaced
-from tensorboard_plugin_memest.advise.sampled import with_sampled_softmax
+from tensorboard_plugin_memest.advise.remake import compiled_like, in_a_row, with_layer_replaced
+from tensorboard_plugin_memest.advise.sampled import SampledSoftmax, with_sampled_softmax
+from tensorboard_plugin_memest.advise.written import compiling, source_of, written
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
@@ -23,39 +26,86 @@ def vocabulary(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
     for part in blueprint.parts:
         if part.class_name == "Embedding" and part.parameters >= WORTH_CHANGING * blueprint.parameters:
             yield from _embedding(part)
-    yield from _sampled_softmax(blueprint, estimate)
+    yield from _scores(blueprint, estimate)
 
 
-def _sampled_softmax(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
-    last = blueprint.parts[-1]
-    if last.class_name == "Activation" and len(blueprint.parts) > 1 and last.name in blueprint.parts[-2].feeds:
-        last = blueprint.parts[-2]
-    units = last.config.get("units", 0)
-    is_sparse = blueprint.loss.lower().replace("_", "").startswith("sparsecategoricalcrossentropy")
-    if last.class_name != "Dense" or units < MANY_CLASSES or not is_sparse or not last.config.get("use_bias", True):
+def _scores(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
+    """Losses that never have the scores of all classes at all places at once."""
+    head = blueprint.parts[-1]
+    if head.class_name == "Activation" and len(blueprint.parts) > 1 and head.name in blueprint.parts[-2].feeds:
+        head = blueprint.parts[-2]
+    classes, shape = head.config.get("units", 0), head.input_shape
+    if head.class_name != "Dense" or classes < MANY_CLASSES or shape is None:
         return
-    scores = sum(
+    held = sum(
         size
         for layer in estimate.layers
-        if layer.path.rpartition("/")[2] == last.name or layer.path.startswith("(")
+        if layer.path.rpartition("/")[2] == head.name or layer.path.startswith("(")
         for category, size in layer.bytes_per_category.items()
         if category is not Category.OPTIMIZER_SLOTS
     )
-    if max(scores, 8 * last.parameters) < WORTH_CHANGING * estimate.peak_bytes:
+    if max(held, 8 * head.parameters) < WORTH_CHANGING * estimate.peak_bytes:
         return
-    samples = max(64, units // 100)
+    loss = blueprint.loss.lower().replace("_", "")
+    if loss.startswith("categoricalcrossentropy"):
+        yield _sparse_labels(classes)
+    if not loss.startswith("sparsecategoricalcrossentropy"):
+        return
+    if head.config.get("activation") in ("softmax", "linear"):
+        yield from _chunked_softmax(head, math.prod(one or 1 for one in shape[1:-1]), estimate.subject.batch_size)
+    if head.config.get("use_bias", True):
+        yield _sampled_softmax(head)
+
+
+def _sparse_labels(classes: int) -> Proposal:
+    return Proposal(
+        "sparse_labels",
+        "labels",
+        f"Labels as numbers instead of {classes:,} zeros and ones each",
+        Change(edits=(lambda model: compiled_like(model, model, loss="sparse_categorical_crossentropy"),)),
+        "The same loss. The data gets smaller, too: one number for each label.",
+        f"y = y.argmax(axis=-1)\n{compiling(loss=repr('sparse_categorical_crossentropy'))}",
+        0,
+    )
+
+
+def _chunked_softmax(head: Part, places: int, batch_size: int) -> Iterator[Proposal]:
+    chunks = next((count for count in (16, 8, 4, 2) if places * batch_size % count == 0), None)
+    if chunks is None:
+        return
+    full = "" if places % chunks == 0 else f" Every batch has to be full (drop_remainder=True), to be cut in {chunks}."
     yield Proposal(
+        "chunked_softmax",
+        "loss",
+        f"The softmax in {chunks} chunks of a batch, made again in the backward pass",
+        Change(edits=(lambda model: with_chunked_softmax(model, head.number, chunks),)),
+        "The same loss; the last layer is computed twice. Metrics need all scores and have to go; sample weights are "
+        f"left out.{full}",
+        f"{source_of(ChunkedSoftmax)}\n\n"
+        f"head = model.layers[{head.number}]  # {head.name}\n"
+        "chunked = ChunkedSoftmax(model.input, head.input)\n"
+        f"chunked.head, chunked.chunks = head, {chunks}\n"
+        f"{compiling('chunked')}\n"
+        "# predict with keras.Model(chunked.input, head(chunked.output))",
+        0,
+    )
+
+
+def _sampled_softmax(head: Part) -> Proposal:
+    classes = head.config["units"]
+    samples = max(64, classes // 100)
+    return Proposal(
         "sampled_softmax",
         "loss",
-        f"Sampled softmax: the loss of {samples} of {units:,} classes a step",
-        Change(edits=(lambda model: with_sampled_softmax(model, last.number, samples),)),
-        "The loss is an estimate with noise, and metrics need all scores; predict as before, with the whole layer.",
-        "class Sampled(keras.Model):  # ends before the last Dense, whose weights are self.table and self.bias\n"
-        "    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):\n"
-        "        labels = tf.reshape(y, [-1, 1])\n"
-        "        inputs = tf.reshape(y_pred, [-1, y_pred.shape[-1]])\n"
-        "        return tf.reduce_mean(tf.nn.sampled_softmax_loss(\n"
-        f"            self.table, self.bias, labels, inputs, num_sampled={samples}, num_classes={units}))",
+        f"Sampled softmax: the loss of {samples} of {classes:,} classes a step",
+        Change(edits=(lambda model: with_sampled_softmax(model, head.number, samples),)),
+        "The loss is an estimate with noise, and metrics need all scores; predict with the whole table.",
+        f"{source_of(SampledSoftmax)}\n\n"
+        f"head = model.layers[{head.number}]  # {head.name}\n"
+        "sampled = SampledSoftmax(model.input, head.input)\n"
+        f"sampled.set_classes({classes}, head.input.shape[-1], samples={samples})\n"
+        f"{compiling('sampled')}\n"
+        "# predict with keras.ops.matmul(sampled.predict(x), sampled.table.T) + sampled.bias",
         2,
     )
 
@@ -78,22 +128,24 @@ def _embedding(table: Part) -> Iterator[Proposal]:
             f"Embedding {table.name} factorized: {inner} numbers a word, then a Dense to {size}",
             Change(edits=(factorize,)),
             "Another model, as in ALBERT: words share directions; it has to be trained anew.",
-            f"layers.Embedding({words}, {inner})\nlayers.Dense({size}, use_bias=False)",
+            f"{written(table.class_name, table.config, output_dim=inner)}\nlayers.Dense({size}, use_bias=False)",
             2,
         )
 
+    fewer = max(1, words // 4)
+
     def hash_words(model: keras.Model) -> keras.Model:
         def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
-            return type(layer).from_config({**layer.get_config(), "input_dim": max(1, words // 4)})
+            return type(layer).from_config({**layer.get_config(), "input_dim": fewer})
 
         return with_layer_replaced(model, table.number, replacement)
 
     yield Proposal(
         "smaller_vocabulary",
         "embedding",
-        f"Embedding {table.name} for a quarter of the words, {words // 4:,}",
+        f"Embedding {table.name} for a quarter of the words, {fewer:,}",
         Change(edits=(hash_words,)),
         "Rare words share a row (hash them, or map them to one unknown word).",
-        f"layers.Hashing({words // 4}), then layers.Embedding({words // 4}, {size})",
+        f"x = x % {fewer}  # in the data\n{written(table.class_name, table.config, input_dim=fewer)}",
         2,
     )

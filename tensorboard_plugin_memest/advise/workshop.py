@@ -118,6 +118,11 @@ class Workshop:
             if inputs is None and isinstance(subject, keras.Model):
                 # A model made again may not be built yet, and then does not say what it takes.
                 inputs = input_specs(subject, batch_size, None)
+                if not self._origin.fixed_batch_sizes:
+                    # Evaluation may have batches of another size.
+                    inputs = keras.tree.map_structure(
+                        lambda one: tf.TensorSpec([None, *one.shape[1:]], one.dtype), inputs
+                    )
             subject = change.applied_to(self._build)
         mode = change.mode or self._estimate.subject.mode
         return self._origin.varied(

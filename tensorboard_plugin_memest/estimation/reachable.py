@@ -28,6 +28,8 @@ _OPAQUE_TYPES = (
     types.MethodType,
     types.BuiltinFunctionType,
 )
+# Of a class's flags (Py_TPFLAGS_HEAPTYPE).
+_MADE_IN_PYTHON = 1 << 9
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
@@ -87,7 +89,10 @@ def is_opaque(thing: Any) -> bool:
         return True
     if isinstance(thing, _CONTAINERS):
         return False
-    return is_library(type(thing).__module__) or not hasattr(thing, "__dict__")
+    made_by = type(thing)
+    # A class in code that is executed outside of any module is said to be built in.
+    is_own = made_by.__module__ == "builtins" and made_by.__flags__ & _MADE_IN_PYTHON
+    return (is_library(made_by.__module__) and not is_own) or not hasattr(thing, "__dict__")
 
 
 def is_library(module: str) -> bool:

@@ -312,7 +312,7 @@ def test_a_sampled_softmax_never_makes_the_scores():
     assert not any(item.requested_bytes >= scores for item in after.items)
     assert after.peak_bytes < made.peak_bytes - scores / 2
     assert after.subject.parameters == made.subject.parameters
-    assert "num_classes=2500" in proposal.code
+    assert "sampled.set_classes(2500, " in proposal.code
 
 
 def test_what_flattens_is_found_behind_what_passes_it_on():
@@ -369,3 +369,18 @@ def test_layers_that_building_uses_again_are_not_changed_by_what_was_tried():
     assert not any(layer.built for layer in parts[1:])
     assert all(layer.trainable for layer in parts[1:])
     assert not parts[1].lora_enabled
+
+
+def test_layers_whose_size_others_share_keep_it():
+    def build() -> keras.Model:
+        inputs = keras.Input((8, 8, 4))
+        x = L.Conv2D(8, 3, padding="same", name="free")(inputs)
+        x = L.Conv2D(4, 3, padding="same", name="shared")(x)
+        model = keras.Model(inputs, L.Dense(1)(L.Flatten()(L.Add()([inputs, L.ReLU()(x)]))))
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(build)
+    titles = [one.title for one in Workshop(made.origin, made).proposals() if one.name.startswith("smaller_conv2d")]
+    assert any("free" in title for title in titles)
+    assert not any("shared" in title for title in titles)

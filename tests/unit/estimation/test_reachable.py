@@ -103,3 +103,12 @@ def test_the_optimizer_inside_another_is_not_the_models():
 
 def test_an_uncompiled_model_has_no_optimizers():
     assert optimizers_of([keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])]) == []
+
+
+def test_classes_of_code_that_is_executed_outside_of_any_module_hide_nothing():
+    names = {"keras": keras}
+    exec("class Own(keras.Model):\n    pass\nmodel = Own()", names)
+    model = names["model"]
+    assert type(model).__module__ == "builtins"
+    model.optimizer = keras.optimizers.SGD()
+    assert model.optimizer in reachable([model])
