@@ -340,7 +340,7 @@ class Execution:
                     self._emit(RELABEL, value, index, self._program.tags[index][output])
             return
         else:
-            self._assign(index, node, inputs)
+            self._assign(number, node, inputs)
             workspace = self._program.workspaces.get(index)
             if workspace:
                 taken = workspace.taken_over
@@ -386,7 +386,7 @@ class Execution:
                 buffer.references -= 1
                 if buffer.references == 0:
                     self._free(buffer, index)
-        # What a list gave up goes once its new reader, if any, holds it.
+        # What a list gave up goes once its new reader, if any, holds it; what was copied, once the copy is made.
         for element in self._dropped.pop(number, ()):
             self._release(element, index)
         ready: list[int] = []
@@ -660,7 +660,8 @@ class Execution:
             return self._allocate(index, 0, node.outputs[0])
         return self._store.buffers[variable]
 
-    def _assign(self, index: int, node: Node, inputs: Sequence[Buffer | None]) -> None:
+    def _assign(self, number: int, node: Node, inputs: Sequence[Buffer | None]) -> None:
+        index = number % self._size
         variable = self._graph.variable_of.get(node.inputs[0][0]) if node.inputs else None
         if variable is None:
             return
@@ -682,19 +683,21 @@ class Execution:
             self._release(held, index)
         elif node.op == "AssignVariableOp" or (node.op in _UPDATES and (copies or held.references != 1)):
             # Somebody else may hold the old value, so it is copied before it is changed.
-            self._replace(index, variable, held)
+            self._replace(number, variable, held)
         elif node.op.startswith(_SPARSE):
             self._store.copied_on_read.add(variable)
             if not copies and held.references != 1:
-                self._replace(index, variable, held)
+                self._replace(number, variable, held)
 
-    def _replace(self, index: int, variable: Variable, held: Buffer) -> None:
+    def _replace(self, number: int, variable: Variable, held: Buffer) -> None:
+        index = number % self._size
         if held.references > 1:
             self._rename_old(index, variable, held)
         copy = Buffer(variable.bytes, references=1)
         self._emit(ALLOCATE, copy, index, variable_tag(variable))
         self._hold(index, variable, copy)
-        self._release(held, index)
+        # Who updates another variable of the same value meanwhile finds it held by both, and makes a copy, too.
+        self._dropped[number] = (held,)
 
     def _rename_old(self, index: int, variable: Variable, held: Buffer) -> None:
         """What a variable's old value is from now on, which others hold or read on."""

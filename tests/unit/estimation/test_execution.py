@@ -231,6 +231,39 @@ def test_variables_that_one_value_was_assigned_to_share_it_until_one_is_changed(
     assert held.sharing == (frozenset(), frozenset())
 
 
+class Together:
+    """Everything that is ready starts before any of it ends, as if each op had a thread of its own."""
+
+    def run(self, steps):
+        ready = list(steps.roots)
+        while ready:
+            for number in ready:
+                steps.start(number)
+            ready = [follower for number in ready for follower in steps.finish(number)]
+
+
+@pytest.mark.parametrize(("order", "copies"), [(InlineOrder(), 1), (Together(), 2)])
+def test_a_value_that_two_variables_share_is_copied_for_both_where_they_are_updated_at_once(order, copies):
+    # As measured with two threads: the first step of Adam, whose slots of a weight begin as one tensor of zeros.
+    other = variable("other", 100)
+    read = node("read", "ReadVariableOp", ["source"], 100)
+    handles = node("handle", "VarHandleOp"), node("source", "VarHandleOp")
+    assigning = graph(
+        *handles,
+        read,
+        node("assign", "AssignVariableOp", ["handle", "read"]),
+        variables={"handle": W, "source": other},
+    )
+    held = store(W, other)
+    happens(assigning, held)
+    updates = [node(f"update_{name}", "AssignAddVariableOp", [name, f"delta_{name}"]) for name in ("handle", "source")]
+    deltas = [node(f"delta_{name}", "MatMul", [], 100) for name in ("handle", "source")]
+    words = happens(graph(*handles, *deltas, *updates, variables={"handle": W, "source": other}), held, order)
+    assert sum(word.startswith("+400 update") for word in words) == copies
+    assert held.buffers[W] is not held.buffers[other]
+    assert [held.buffers[one].references for one in (W, other)] == [1, 1]
+
+
 def test_a_variable_that_is_set_to_a_constant_has_its_memory():
     made = program(
         graph(
