@@ -7,9 +7,11 @@ still held), and copies the result to the host as NumPy arrays. Source: `keras/s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.tag import Tag
@@ -22,6 +24,10 @@ from tensorboard_plugin_memest.memory.units import format_bytes
 MOST_PARTS = 100
 
 
+# Name, shape and dtype of a tensor.
+_Kept = tuple[str, tuple[int, ...], str]
+
+
 @dataclass(frozen=True)
 class Accumulated:
     """The outputs of a prediction.
@@ -30,11 +36,13 @@ class Accumulated:
         outputs: (name, shape, dtype) of each output of one batch.
         batch_size: examples in one batch.
         examples: examples in all.
+        attached: the same of tensors that the outputs hold, and that are not joined.
     """
 
-    outputs: Sequence[tuple[str, tuple[int, ...], str]]
+    outputs: Sequence[_Kept]
     batch_size: int
     examples: int
+    attached: Sequence[_Kept] = ()
 
     @property
     def host_bytes(self) -> int:
@@ -94,7 +102,7 @@ class Accumulated:
                     Buffer(self._bytes_of(shape, dtype, count)),
                     self._tag(f"{name} ({start} to {start + count})", "output of predict", (count, *shape[1:]), dtype),
                 )
-                for name, shape, dtype in self.outputs
+                for name, shape, dtype in (*self.outputs, *self.attached)
             ]
         return parts
 
@@ -118,12 +126,24 @@ def accumulated(outputs: Sequence[Any], batch_size: int, examples: int | None) -
         batch_size: examples in one batch.
         examples: examples in all; None for one batch.
     """
-    known = [
-        (output.op.name, tuple(output.shape), output.dtype.name)
-        for output in outputs
-        if output.shape.is_fully_defined() and size_in_bytes(output.shape, output.dtype)
+    attached = [tensor for output in outputs for tensor in _attached(output)]
+    return Accumulated(_known(outputs), batch_size, max(examples or batch_size, 1), _known(attached))
+
+
+def _known(tensors: Sequence[Any]) -> list[_Kept]:
+    return [
+        (tensor.op.name, tuple(tensor.shape), tensor.dtype.name)
+        for tensor in tensors
+        if tensor.shape.is_fully_defined() and size_in_bytes(tensor.shape, tensor.dtype)
     ]
-    return Accumulated(known, batch_size, max(examples or batch_size, 1))
+
+
+def _attached(tensor: Any) -> Iterator[Any]:
+    """What a tensor holds: in eager mode Keras attaches to what softmax and sigmoid give what they were given."""
+    for value in vars(tensor).values():
+        if tf.is_tensor(value):
+            yield value
+            yield from _attached(value)
 
 
 def checked_predict_examples(examples: Any, predict_batch_size: Any) -> int | None:

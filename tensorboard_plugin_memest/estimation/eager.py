@@ -16,11 +16,9 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 
+from tensorboard_plugin_memest.estimation.graph import Output
+from tensorboard_plugin_memest.estimation.rules import alias_of
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
-
-# Ops whose eager output is the input's memory.
-_SHARING = {"Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "IdentityN"}
-
 
 # Tensors of so many bytes are looked after at every op. Smaller ones, and what ops remember, may be found gone a few
 # ops later where there are more than so many.
@@ -84,6 +82,11 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     run.recipe = _recipe(graph, result)
     run.value = _value(result)
     return run
+
+
+def _output(tensor: Any) -> Output:
+    shape = tuple(tensor.shape) if tensor.shape.is_fully_defined() else None
+    return Output(shape, tensor.dtype.name, 0 if shape is None else size_in_bytes(shape, tensor.dtype))
 
 
 def _value(result: tf.Tensor) -> int | None:
@@ -152,6 +155,8 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             # The counted references include this loop's own one.
             if sys.getrefcount(tensor) <= unheld:
                 del alive[key]
+                # What somebody has attached to it, as Keras does logits, goes with it.
+                vars(tensor).clear()
                 number = self._numbers[key]
                 self._holders[number] -= 1
                 if self._holders[number] == 0:
@@ -159,7 +164,9 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
 
     def _record(self, op: Any, inputs: Any) -> None:
         # Not `op.inputs`: an op that was asked for its inputs holds them from then on.
-        shared = [self._numbers.get(id(tensor)) for tensor in inputs] if op.type in _SHARING else []
+        given = [_output(tensor) for tensor in inputs]
+        numbers = [self._numbers.get(id(tensor)) for tensor in inputs]
+        axes = tf.get_static_value(inputs[1]) if op.type == "Transpose" else None
         position = -1
         # Not `enumerate`, which would hold the tensor, too, while its references are counted.
         for tensor in op.outputs:
@@ -170,7 +177,10 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             # An eager scalar that comes from Python has its value beside it, not in the allocator's memory.
             if size == 0 or (op.type == "Const" and not tensor.shape.rank):
                 continue
-            number = shared[position] if shared else None
+            alias = alias_of(op.type, position, _output(tensor), given, op.get_attr, axes)
+            number = None if alias is None else numbers[alias]
+            if alias is not None and number is None:
+                continue  # It is a part of the batch, or a scalar.
             # What was given up already is computed anew where it is wanted again, by a gradient say.
             if number is None or not self._holders[number]:
                 number = len(self.run_so_far.made)

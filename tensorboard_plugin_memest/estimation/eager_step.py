@@ -8,7 +8,8 @@ it for a gradient.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence, Set
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
 from tensorboard_plugin_memest.estimation.graph import StepGraph, traced_graph
 from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
+from tensorboard_plugin_memest.estimation.reachable import optimizers_of
 from tensorboard_plugin_memest.estimation.subject import Batch
 from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, UntraceableError
 from tensorboard_plugin_memest.estimation.unrolled import unrolled
@@ -28,10 +30,26 @@ from tensorboard_plugin_memest.estimation.unrolled import unrolled
 # What these give is no memory.
 _NO_MEMORY = {"VarHandleOp", "Placeholder"}
 
-# What a read gives is the variable's own memory, unless ops of the second kind have changed some of its rows before:
-# from then on TensorFlow copies it for every read (`copy_on_read_mode` of tensorflow/core/framework/resource_var.h).
-_READ = "ReadVariableOp"
-_CHANGES_ROWS = ("ResourceScatter", "ResourceSparseApply")
+READ = "ReadVariableOp"
+# Beginnings of the names of ops that may give a variable other memory.
+_CHANGES = ("Assign", "Resource")
+
+
+@dataclass(frozen=True)
+class Change:
+    """An op that changes a variable.
+
+    Attributes:
+        position: how many steps of the run come before it.
+        kind: the op's type.
+        handle: the variable's.
+        value: number of the tensor that the variable gets or is changed by; None if that is none of the run's.
+    """
+
+    position: int
+    kind: str
+    handle: Any
+    value: int | None
 
 
 @dataclass(frozen=True)
@@ -43,8 +61,9 @@ class EagerStep:
         batch: (name, shape, dtype) of each tensor that it is fed.
         run: what it makes and gives up.
         graph: its ops.
-        reads: of those, the ones that were read of a variable, each with the id of its handle.
-        copied: ids of the handles of variables that are copied for every read afterwards.
+        reads: the handle of its variable for each tensor that was read of one.
+        changes: what happens to variables, in order.
+        update: how many steps of the run come before the optimizer gets gradients; None if it gets none.
         names: for each tensor that it makes, the name of the op.
         owners: who made which op.
         assumptions: what could not be seen.
@@ -55,8 +74,9 @@ class EagerStep:
     batch: Sequence[tuple[str, tuple[int, ...], str]]
     run: EagerRun
     graph: StepGraph
-    reads: Mapping[int, int]
-    copied: Set[int]
+    reads: Mapping[int, Any]
+    changes: Sequence[Change]
+    update: int | None
     names: Sequence[str]
     owners: Owners
     assumptions: list[str]
@@ -105,7 +125,8 @@ def eager_step(
         run=graph.run_so_far,
         graph=traced_graph(graph),
         reads=graph.reads,
-        copied=graph.copied,
+        changes=graph.changes,
+        update=graph.update,
         names=graph.names,
         owners=graph.owners(LayerPaths(model)),
         assumptions=notes,
@@ -124,6 +145,7 @@ def _run(
     graph = _EagerGraph(method, [model])
     with graph.as_default(), record.stop_recording():
         fed = keras.tree.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), batch.data)
+    graph.observe_updates(optimizers_of([model]))
     with followed as notes, graph.as_default(), graph.metrics_observed():
         kept = _call(getattr(model, method), fed, keep)
     graph.sweep()
@@ -143,15 +165,36 @@ class _EagerGraph(ScratchGraph, ObservedGraph):
     def __init__(self, name: str, things: list[Any]) -> None:
         super().__init__(name, things)
         self.names: list[str] = []
-        self.reads: dict[int, int] = {}
-        self.copied: set[int] = set()
+        self.reads: dict[int, Any] = {}
+        self.changes: list[Change] = []
+        self.update: int | None = None
+
+    def observe_updates(self, optimizers: Sequence[keras.optimizers.Optimizer]) -> None:
+        """Notes when the first of `optimizers` gets gradients.
+
+        The attributes that this takes are left to whoever puts the optimizers back as they were.
+        """
+
+        def noted(apply: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(apply)
+            def begun(*args: Any, **kwargs: Any) -> Any:
+                if self.update is None:
+                    self.sweep()
+                    self.update = len(self.run_so_far.steps)
+                return apply(*args, **kwargs)
+
+            return begun
+
+        for optimizer in optimizers:
+            vars(optimizer)["apply"] = noted(optimizer.apply)
 
     def _record(self, op: Any, inputs: Any) -> None:
         if op.type in _NO_MEMORY:
             return
         super()._record(op, inputs)
-        if op.type == _READ:
-            self.reads.update((number, id(inputs[0])) for number in range(len(self.names), len(self.run_so_far.made)))
-        elif op.type.startswith(_CHANGES_ROWS):
-            self.copied.add(id(inputs[0]))
+        if op.type == READ:
+            self.reads.update((number, inputs[0]) for number in range(len(self.names), len(self.run_so_far.made)))
+        elif op.type.startswith(_CHANGES) and inputs[0].dtype == tf.resource:
+            value = self.number_of(inputs[1]) if len(inputs) > 1 else None
+            self.changes.append(Change(len(self.run_so_far.steps), op.type, inputs[0], value))
         self.names += [op.name] * (len(self.run_so_far.made) - len(self.names))

@@ -32,11 +32,11 @@ from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
 
-_UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
+UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
 # Ops on rows of a variable, after which it shares its memory with nobody: `EnsureSparseVariableAccess` in
 # `training_op_helpers.h`.
-_SPARSE = ("ResourceScatter", "ResourceGather")
+SPARSE = ("ResourceScatter", "ResourceGather")
 
 
 # How many iterations of a loop may be under way where it does not say.
@@ -681,10 +681,10 @@ class Execution:
             else:
                 self._hold(index, variable, value)
             self._release(held, index)
-        elif node.op == "AssignVariableOp" or (node.op in _UPDATES and (copies or held.references != 1)):
+        elif node.op == "AssignVariableOp" or (node.op in UPDATES and (copies or held.references != 1)):
             # Somebody else may hold the old value, so it is copied before it is changed.
             self._replace(number, variable, held)
-        elif node.op.startswith(_SPARSE):
+        elif node.op.startswith(SPARSE):
             self._store.copied_on_read.add(variable)
             if not copies and held.references != 1:
                 self._replace(number, variable, held)

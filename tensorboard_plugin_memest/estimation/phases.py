@@ -49,7 +49,8 @@ BATCHES = {"IteratorGetNext"}
 MOST_BATCHES = 4
 
 # Later steps are not all alike: where an update copies a variable, its memory changes places from step to step, and the
-# holes between tensors drift with it.
+# holes between tensors drift with it. What comes after training depends on how many there were, so a part of the plays
+# has one more.
 STEADY_STEPS = 8
 
 # In loops the executor learns meanwhile which kernels are cheap; so many steps are looked at while it does.
@@ -190,12 +191,14 @@ class _Play:
             are free, and so how much of one a tensor leaves unused.
         arrival: seed of the order in which the slots' first values arrive, on a worker that gets them from the first;
             None on that one.
+        more_steps: how many steps more than others it has.
     """
 
     orders: Callable[[], _Orders]
     edges: Edges
     beside: Sequence[int] = ()
     arrival: int | None = None
+    more_steps: int = 0
 
 
 def _outline(run: Run, device: Device, play: _Play) -> _Outline:
@@ -273,7 +276,8 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
     for number in range(1, 1 + 2 * len(kinds)) if len(kinds) > 1 else ():
         store.values = dict(kinds[number % len(kinds)])
         yield _Stretch("step", step(), 0, alike=False)
-    for _ in range(STEADY_STEPS if orders.learnt is None else LEARNING_STEPS) if len(kinds) == 1 else ():
+    later = (STEADY_STEPS if orders.learnt is None else LEARNING_STEPS) + play.more_steps
+    for _ in range(later) if len(kinds) == 1 else ():
         if (store.sharing, orders.state) != state:
             before, state = dict(store.buffers), (store.sharing, orders.state)
             events = step()
@@ -315,7 +319,7 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
         edges = executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed)
         # On a CPU the pool holds what the data pipeline has ready, too.
         beside = batch * (seed % MOST_BATCHES) if device.kind == CPU else ()
-        return _Play(orders, edges, beside)
+        return _Play(orders, edges, beside, more_steps=seed // 2 % 2)
 
     if device.kind == GPU:
         return [play(inline, seed) for seed in seeds], [play(pool(1, 0), 0)]

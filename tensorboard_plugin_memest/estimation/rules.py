@@ -6,7 +6,7 @@ Source of the rules: the kernels in `tensorflow/core/kernels` (`forward_input_or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph, constant_value
@@ -53,6 +53,11 @@ _ALIASES_IF_UNCHANGED = {
     "Prod",
     "Transpose",
 }
+
+# The output is a part of the input's buffer where that is cut along its first dimension, at addresses fit for Eigen; by
+# the op's type, the index of the input. Source: `split_op.cc`, `unpack_op.cc`, `slice_op.cc`, `strided_slice_op.cc`.
+_CUTS = {"Split": 1, "SplitV": 0, "Unpack": 0, "Slice": 0, "StridedSlice": 0}
+_ALIGNMENT = 64
 
 _UNARY = {
     "Abs", "Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan", "Asin",
@@ -107,14 +112,9 @@ def source_of(node: Node, output: int, inputs: Sequence[Output], axes: Sequence[
         axes: of a Transpose, which dimension of the input each of the output's is; None where that is not known.
     """
     op = node.op.removeprefix("_Mkl").removeprefix("Native") if node.op.startswith("_Mkl") else node.op
-    if op == "IdentityN":
-        return Source(alias_of=output)
-    if op in _SWITCHES:
-        return Source(alias_of=0)
-    if op in _ALIASES and output == 0:
-        return Source(alias_of=0)
-    if op in _ALIASES_IF_UNCHANGED and output == 0 and _unchanged(node, inputs, axes):
-        return Source(alias_of=0)
+    alias = alias_of(op, output, node.outputs[output], inputs, lambda name: node.attributes[name].i, axes)
+    if alias is not None:
+        return Source(alias_of=alias)
     if op in _UNARY and output == 0:
         return Source(reuses=(0,))
     if op in _BINARY and output == 0:
@@ -129,6 +129,35 @@ def source_of(node: Node, output: int, inputs: Sequence[Output], axes: Sequence[
     if op in _CROSS_ENTROPY and output == 1:
         return Source(reuses=(0,))
     return OWN
+
+
+def alias_of(
+    op: str,
+    output: int,
+    made: Output,
+    inputs: Sequence[Output],
+    attribute: Callable[[str], int],
+    axes: Sequence[int] | None = None,
+) -> int | None:
+    """Which of its inputs' memory an output is, whoever else reads that; None if it has its own.
+
+    Args:
+        op: the op's type.
+        output: the number of the output.
+        made: the output.
+        inputs: what the op is given.
+        attribute: the value of a whole number among its attributes, by name.
+        axes: as for `source_of`.
+    """
+    if op == "IdentityN":
+        return output
+    if op in _SWITCHES:
+        return 0
+    if output == 0 and (op in _ALIASES or (op in _ALIASES_IF_UNCHANGED and _unchanged(op, made, inputs[0], axes))):
+        return 0
+    if op in _CUTS and _is_cut(op, made, inputs[_CUTS[op]], attribute):
+        return _CUTS[op]
+    return None
 
 
 def can_take_over(taken: Output, wanted: Output) -> bool:
@@ -147,14 +176,30 @@ def _axes(graph: StepGraph, node: Node) -> list[int] | None:
     return None if value is None else [int(axis) for axis in value]
 
 
-def _unchanged(node: Node, inputs: Sequence[Output], axes: Sequence[int] | None) -> bool:
-    made, given = node.outputs[0], inputs[0]
+def _unchanged(op: str, made: Output, given: Output, axes: Sequence[int] | None) -> bool:
     if made.dtype != given.dtype or made.shape is None or made.bytes != given.bytes:
         return False
-    if node.op == "Transpose":
+    if op == "Transpose":
         # Only dimensions of size 1 moved, so the order of the elements is the same.
         if given.shape is None or axes is None:
             return False
         moved = [axis for axis in axes if given.shape[axis] != 1]
         return moved == sorted(moved)
     return True
+
+
+def _is_cut(op: str, made: Output, given: Output, attribute: Callable[[str], int]) -> bool:
+    """Whether `made` is a stretch of `given` along its first dimension, and begins where Eigen wants it to."""
+    if not given.shape or not given.bytes or made.shape is None or made.dtype != given.dtype:
+        return False
+    if given.bytes // given.shape[0] % _ALIGNMENT:
+        return False
+    if op == "Unpack":
+        return attribute("axis") in (0, -len(given.shape))
+    if op == "StridedSlice" and (attribute("new_axis_mask") or attribute("shrink_axis_mask") > 1):
+        return False
+    if op == "StridedSlice" and attribute("shrink_axis_mask"):
+        return made.shape == given.shape[1:]
+    # One that is as long as what it is cut from may be that reversed.
+    is_shorter = made.shape[:1] != given.shape[:1] or op != "StridedSlice"
+    return is_shorter and made.shape[1:] == given.shape[1:] and len(made.shape) == len(given.shape)

@@ -109,3 +109,61 @@ def test_an_output_comes_from_where_the_rules_say(op, buffers):
     source = source_of(Node("n", op, [(0, 0)] * len(names), [], [tensor], {}), 0, [tensor] * len(names))
     own = source.alias_of is None and not source.reuses
     assert abs(buffers[op] - (len(names) + own)) < 0.1, (buffers[op], source)
+
+
+CUTS = """
+    import json
+    import tensorflow as tf
+    from tensorboard_plugin_memest.estimation.eager import traced_eagerly
+
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    room = tf.raw_ops.Empty(shape=[2**26], dtype=tf.uint8)
+    del room
+
+    CASES = {
+        "unstacked": ((8, 4096), lambda x: tf.unstack(x)),
+        "unstacked, not aligned": ((8, 4099), lambda x: tf.unstack(x)),
+        "unstacked along another axis": ((8, 8, 512), lambda x: tf.unstack(x, axis=1)),
+        "unstacked along a negative axis": ((8, 4096), lambda x: tf.unstack(x, axis=-2)),
+        "split": ((8, 4096), lambda x: tf.split(x, 4)),
+        "split, not aligned": ((8, 4099), lambda x: tf.split(x, 4)),
+        "split along another axis": ((4, 8192), lambda x: tf.split(x, 4, axis=1)),
+        "split into one": ((4, 8192), lambda x: tf.split(x, 1, axis=1)),
+        "split in unequal parts": ((8, 4096), lambda x: tf.split(x, [3, 5])),
+        "split in unequal parts, along another axis": ((8, 4096), lambda x: tf.split(x, [1024, 3072], axis=1)),
+        "a slice": ((8, 4096), lambda x: tf.slice(x, [2, 0], [3, 4096])),
+        "a slice of another axis": ((8, 4096), lambda x: tf.slice(x, [0, 1024], [8, 2048])),
+        "a row": ((8, 4096), lambda x: x[3]),
+        "the last row": ((8, 4096), lambda x: x[-1]),
+        "a row, not aligned": ((8, 4099), lambda x: x[3]),
+        "some rows": ((8, 4096), lambda x: x[2:5]),
+        "a column": ((4096, 4096), lambda x: x[:, 7]),
+        "columns": ((8, 4096), lambda x: x[:, :1024]),
+        "one of each step": ((64, 64, 64), lambda x: x[:, 0]),
+        "upside down": ((8, 4096), lambda x: x[::-1]),
+    }
+    current = lambda: tf.config.experimental.get_memory_info("CPU:0")["current"]
+    found = {}
+    for name, (shape, cut) in CASES.items():
+        x = tf.random.uniform(shape)
+        cut(x)
+        before = current()
+        parts = cut(x)
+        measured = current() - before
+        def one(shape=shape, cut=cut):
+            made = cut(tf.ones(shape))
+            return made[0] if isinstance(made, (tuple, list)) else made
+        predicted = sum(made.bytes for made in traced_eagerly(one).made if made.op not in ("Const", "Fill"))
+        del x, parts
+        found[name] = [predicted, measured]
+    print(json.dumps(found))
+"""
+
+
+def test_what_is_cut_along_its_first_dimension_stays_where_it_is():
+    found = answer_of(CUTS)
+    assert len(found) == 20
+    # Indices are tensors, too, of one chunk each; a chunk is less than twice as large as what was asked for.
+    wrong = {name: sizes for name, sizes in found.items() if not sizes[0] <= sizes[1] < 2 * sizes[0] + 4096}
+    assert not wrong
+    assert sum(measured < 4096 for _, measured in found.values()) >= 8

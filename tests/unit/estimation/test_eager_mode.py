@@ -114,3 +114,62 @@ def test_what_a_custom_gradient_needs_is_held_by_the_tape_alone():
     # In training all four layers keep theirs.
     kept = [item for item in made.phases["step"].live_at_peak if item.requested_bytes == output]
     assert len(kept) >= 8
+
+
+def test_what_softmax_was_given_stays_with_what_it_gave_until_the_prediction_ends():
+    def classifier(activation):
+        def build() -> keras.Model:
+            return keras.Sequential([keras.Input((8,)), L.Dense(512, activation=activation, name="out")])
+
+        return build
+
+    output = 64 * 512 * 4
+    for activation, kept in (("softmax", 2), ("relu", 1)):
+        made = estimate(
+            classifier(activation), batch_size=None, run_eagerly=True, predict_batch_size=64, predict_examples=256
+        )
+        held = [item for item in made.phases["predict"].live_at_peak if item.role == "output of predict"]
+        assert sum(item.requested_bytes for item in held) == 4 * kept * output
+        assert made.phases["predict"].host_peak_bytes == 4 * output
+
+
+def test_what_an_activation_attached_to_a_tensor_goes_with_it():
+    def deep() -> keras.Model:
+        class Deep(keras.Layer):
+            def build(self, shape):
+                self.kernel = self.add_weight(shape=(256, 256))
+
+            def call(self, x):
+                for _ in range(6):
+                    x = keras.activations.sigmoid(x @ self.kernel)
+                return x
+
+        return keras.Sequential([keras.Input((256,)), Deep()])
+
+    made = estimate(deep, batch_size=None, run_eagerly=True, predict_batch_size=4096).phases["predict"]
+    # The batch, and what two sigmoids gave and were given.
+    assert 5 <= made.requested_peak_bytes / (4096 * 256 * 4) < 6
+
+
+@pytest.mark.parametrize(("optimizer", "moves"), [("sgd", False), ("rmsprop", True)])
+def test_steps_differ_where_updates_give_variables_other_memory(optimizer, moves):
+    def uneven() -> keras.Model:
+        parts = [L.Dense(900, use_bias=False), L.Dense(700, use_bias=False), L.Dense(3, use_bias=False)]
+        model = keras.Sequential([keras.Input((500,)), *parts])
+        model.compile(optimizer, "mse", jit_compile=False)
+        return model
+
+    low, high = estimate(uneven, batch_size=2, run_eagerly=True).phases["step"].peak_range
+    assert (high > 1.01 * low) is moves
+
+
+def test_slots_come_to_be_before_scaled_gradients_are_looked_at():
+    def scaled() -> keras.Model:
+        model = keras.Sequential([keras.Input((64,)), L.Dense(2048, use_bias=False, name="a")])
+        model.compile(keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam()), "mse", jit_compile=False)
+        return model
+
+    ops = estimate(scaled, batch_size=2, run_eagerly=True).phases["first_step"].timeline.ops
+    slot = next(number for number, op in enumerate(ops) if "a/kernel" in op and "initializer" in op)
+    scaling = next(number for number, op in enumerate(ops) if "IsFinite" in op)
+    assert slot < scaling

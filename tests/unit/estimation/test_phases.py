@@ -57,11 +57,13 @@ def test_steps_are_as_if_each_ran_anew(made):
     for one in variables:
         store.buffers[one] = Buffer(one.bytes, references=1, is_resident=True)
         memory.peak_of([Event(ALLOCATE, store.buffers[one], one.name, variable_tag(one))])
-    anew = [memory.peak_of(Execution(program(made), InlineOrder(), store).run()) for _ in range(1 + STEADY_STEPS)]
+    anew = [memory.peak_of(Execution(program(made), InlineOrder(), store).run()) for _ in range(2 + STEADY_STEPS)]
 
     phases, resident = phases_of(Run(None, [], variables, program(made), ["forward"] * len(made.nodes)), device)
     assert phases["first_step"].peak_bytes == anew[0]
-    assert phases["step"].peak_bytes == sorted(anew[1:])[math.ceil(TYPICAL * STEADY_STEPS) - 1]
+    # Half of the plays have one step more.
+    peaks = sorted(anew[1:-1] + anew[1:])
+    assert phases["step"].peak_bytes == peaks[math.ceil(TYPICAL * len(peaks)) - 1]
     low, high = phases["step"].peak_range
     assert low <= min(anew[1:])
     assert max(anew[1:]) <= high
