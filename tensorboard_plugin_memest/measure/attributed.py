@@ -71,7 +71,8 @@ def attributor(phase: str | None, estimate: Estimate | None) -> Callable[[Item],
 
 
 def _owned(item: Item, owners: Owners, estimate: Estimate | None) -> Item:
-    whose = owners.find(item.name, item.shape, lives=True)
+    # Scratch goes with the op; what took over the op's result has nothing to do with it.
+    whose = owners.find(item.name, item.shape, lives=item.category is not Category.WORKSPACE)
     # Inputs, scratch and copies are told by how they were allocated; other tensors better by what is estimated.
     is_open = item.category in _OPEN and item.role != COPY
     if whose.category is not None and is_open and (estimate is not None or whose.variable is not None):

@@ -179,15 +179,15 @@ def _layer_of(
     if not layers:
         # Without an estimate the scopes themselves are what is known.
         return "/".join(scopes) or None
-    best: tuple[tuple[bool, int, int], str] | None = None
+    best: tuple[tuple[bool, int, int, int], str] | None = None
     for info in layers:
         match = _depth(info.path.split("/"), scopes)
         if match is None:
             continue
         fits = shape is not None and (shape == info.output_shape or shape in shapes_of.get(info.path, ()))
         exact, depth = match
-        # Deeper layers know more; of two names the one that needed a number stripped is likelier where the model's did.
-        rank = (fits, depth, exact)
+        # Deeper layers know more. `dense_1_2` is `dense_1` called again: `dense` would have become `dense_2`.
+        rank = (fits, depth, exact, len(info.path))
         if best is None or rank > best[0]:
             best = rank, info.path
     return best[1] if best else None

@@ -9,6 +9,7 @@ import pytest
 from tensorboard_plugin_memest.measure.attributed import attributed
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import RESULT, Item
+from tensorboard_plugin_memest.memory.whose import Whose
 from tests.samples import CONV, DENSE, KERNEL, KERNEL_BYTES, kernel_item, sample_estimate
 
 
@@ -27,6 +28,20 @@ def test_ops_of_the_estimate_and_ops_by_their_names_get_their_layers():
     assert square.bytes == KERNEL_BYTES
     assert (shape.layer, shape.category) == (CONV, Category.ACTIVATIONS)
     assert given == live[2]
+
+
+def test_scratch_is_the_op_s_whoever_takes_over_its_result():
+    heir = Whose(DENSE, Category.TEMPORARIES, "ReluGrad output, backward")
+    step = replace(
+        sample_estimate().phases["step"],
+        owners={"net/conv/MatMul": Whose(CONV, Category.TEMPORARIES, "MatMul output, backward")},
+        heirs={"net/conv/MatMul": heir},
+    )
+    estimate = replace(sample_estimate(), phases={"step": step})
+    live = seen("net/conv/MatMul"), seen("net/conv/MatMul", Category.WORKSPACE, role="MatMul scratch")
+    result, scratch = sorted(attributed(live, "step", estimate), key=lambda item: item.category is Category.WORKSPACE)
+    assert (result.layer, scratch.layer) == (DENSE, CONV)
+    assert (scratch.category, scratch.role) == (Category.WORKSPACE, "MatMul scratch")
 
 
 def test_without_an_estimate_scopes_are_all_there_is_and_categories_stay():

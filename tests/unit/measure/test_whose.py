@@ -84,6 +84,13 @@ def test_other_ops_are_told_by_the_layer_in_their_names():
     assert backward == Whose(CONV, Category.TEMPORARIES, "ReluGrad output, backward")
 
 
+def test_a_scope_with_two_numbers_is_the_numbered_layer_called_again():
+    infos = (LayerInfo("dense", "Dense", None, 8), LayerInfo("dense_1", "Dense", None, 8))
+    estimate = replace(sample_estimate(), layer_infos=infos)
+    assert find("sequential_1/dense_1_2/MatMul", (5,), estimate=estimate).layer == "dense_1"
+    assert find("sequential_1/dense_2/MatMul", (5,), estimate=estimate).layer == "dense"
+
+
 @pytest.mark.parametrize(("shape", "layer"), [((32, 7), "dense"), ((32, 9), "dense_1")])
 def test_of_two_layers_that_a_scope_may_mean_the_one_with_the_tensor_s_shape_is_taken(shape, layer):
     infos = (LayerInfo("dense", "Dense", (32, 7), 8), LayerInfo("dense_1", "Dense", (32, 9), 8))
