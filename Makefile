@@ -84,7 +84,7 @@ benchmark-advice: $(STAMPS)/demo ## what changes were predicted to save, against
 benchmark-overhead: $(STAMPS)/demo ## what MemoryCallback costs a step of 10 ms
 	python -m benchmarks.overhead $(BENCHMARK_ARGS)
 
-benchmark-tab: browser $(STATIC) ## how soon the tab shows something on 200 runs, and how 10,000 layers scroll
+benchmark-tab: browser $(STATIC) ## how soon the tab shows something, how 10,000 layers scroll and a million events zoom
 	python -m benchmarks.tab $(BENCHMARK_ARGS)
 
 looks: browser $(STATIC) ## renew the pictures that the tab's looks are held against; look at them before a commit

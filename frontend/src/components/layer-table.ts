@@ -1,6 +1,8 @@
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
+import { guard } from "lit/directives/guard.js";
 import { ref } from "lit/directives/ref.js";
+import { repeat } from "lit/directives/repeat.js";
 import { styleMap } from "lit/directives/style-map.js";
 import { exactBytes, formatShape, formatShare, grouped, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type BytesPerCategory, type Category, type Total } from "../model/types";
@@ -15,6 +17,10 @@ import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
 import { plainBytes } from "./figure";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
+
+/** Pixels of a column; those that are not named hold bytes, and the layers' names what is left. */
+const WIDTHS: Partial<Record<Column, number>> = { output: 150, picture: 160, share: 70, difference: 150 };
+const NAME_WIDTH = 280;
 
 /** What a row of figures holds: a layer, a group or the total. */
 type Figures = Pick<
@@ -64,12 +70,14 @@ export class LayerTable extends LitElement {
     return html`
       <div class="scroller" ${ref(this.#window.scroller)}>
         <table
+          class=${this.#window.partial ? "partial" : ""}
           role="treegrid"
           aria-label="Layers"
           aria-rowcount=${rows.length + 2}
           data-testid="layer-table"
           @keydown=${(event: KeyboardEvent) => this.#key(event)}
         >
+          ${this.#window.partial ? this.#widths() : nothing}
           <thead>
             <tr>
               ${this.#head("model", "Layer")} ${columns.map((column) => this.#columnHead(column))}
@@ -77,7 +85,17 @@ export class LayerTable extends LitElement {
           </thead>
           <tbody>
             ${this.#window.before(width)}
-            ${rows.slice(first, end).map((row, n) => this.#row(row, first + n, row.key === reachable))}
+            ${repeat(
+              rows.slice(first, end),
+              ({ key }) => key,
+              // While one scrolls, only rows that come into the page are made.
+              (row, n) => {
+                const [focusable, selected] = [row.key === reachable, row.path === this.selected];
+                return guard([row, first + n, focusable, selected, columns, this.total, this.unit], () =>
+                  this.#row(row, first + n, focusable),
+                );
+              },
+            )}
             ${this.#window.after(width)}
           </tbody>
           <tfoot>
@@ -89,6 +107,15 @@ export class LayerTable extends LitElement {
         </table>
       </div>
     `;
+  }
+
+  /** Widths that do not depend on the rows in the page: columns would move while one scrolls. */
+  #widths(): TemplateResult {
+    const widths = this.columns.map((column) => WIDTHS[column] ?? (this.unit === "B" ? 135 : 110));
+    return html`<colgroup>
+      <col style="width:max(${NAME_WIDTH}px, 100cqw - ${widths.reduce((sum, width) => sum + width, 0)}px)" />
+      ${widths.map((width) => html`<col style="width:${width}px" />`)}
+    </colgroup>`;
   }
 
   #columnHead(column: Column): TemplateResult {
@@ -286,6 +313,7 @@ export class LayerTable extends LitElement {
         flex-direction: column;
       }
       .scroller {
+        container-type: inline-size;
         overflow: auto;
         max-height: min(640px, 80vh);
         margin: 0 -6px;
@@ -296,6 +324,14 @@ export class LayerTable extends LitElement {
       }
       tbody tr {
         height: ${ROW_HEIGHT}px;
+      }
+      .partial {
+        table-layout: fixed;
+        width: max-content;
+      }
+      .partial :is(th[scope="row"], .output) {
+        overflow: hidden;
+        text-overflow: ellipsis;
       }
       thead th {
         border-bottom-color: var(--edge);

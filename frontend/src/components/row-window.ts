@@ -6,7 +6,7 @@ import { createRef, type Ref } from "lit/directives/ref.js";
 export const ROW_HEIGHT = 30;
 /** Up to here every row is in the page, so that the browser's own search finds it; beyond, only those near the view. */
 const ALL_ROWS = 250;
-const OVERSCAN = 12;
+const OVERSCAN = 8;
 /** What heads and totals that stay in view may cover, in pixels. */
 const MARGIN = 60;
 
@@ -32,9 +32,14 @@ export class RowWindow {
     virtualizer.setOptions({ ...virtualizer.options, count: count > ALL_ROWS ? count : 0 });
   }
 
+  /** Whether only some of the rows are in the page. */
+  get partial(): boolean {
+    return this.#count > ALL_ROWS;
+  }
+
   /** First row in the page, and the one after the last. */
   get range(): { first: number; end: number } {
-    if (this.#count <= ALL_ROWS) {
+    if (!this.partial) {
       return { first: 0, end: this.#count };
     }
     const items = this.#virtual.getVirtualizer().getVirtualItems();
