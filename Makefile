@@ -34,7 +34,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead benchmark-tab looks frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead benchmark-profile benchmark-tab looks frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
@@ -83,6 +83,9 @@ benchmark-advice: $(STAMPS)/demo ## what changes were predicted to save, against
 
 benchmark-overhead: $(STAMPS)/demo ## what MemoryCallback costs a step of 10 ms
 	python -m benchmarks.overhead $(BENCHMARK_ARGS)
+
+benchmark-profile: $(STAMPS)/demo ## how soon a profile of a million memory events is read, and shown by TensorBoard
+	python -m benchmarks.profile $(BENCHMARK_ARGS)
 
 benchmark-tab: browser $(STATIC) ## how soon the tab shows something, how 10,000 layers scroll and a million events zoom
 	python -m benchmarks.tab $(BENCHMARK_ARGS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import socket
 import threading
 import time
@@ -22,6 +23,9 @@ _numbers = itertools.count()
 _lock = threading.RLock()
 _open: dict[str, EventFile] = {}
 _last_step = 0
+
+# By so many microseconds file systems are late at most when they tell of a change.
+_COARSE = 1_000_000
 
 
 class EventFile:
@@ -56,8 +60,13 @@ class EventFile:
     def _create(self) -> tf.io.TFRecordWriter:
         directory = os.path.join(self._directory, part_of_process(self._directory))
         tf.io.gfile.makedirs(directory)
-        # Readers take the files of a directory in the order of their names, so the number has leading zeros.
-        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers):06d}"
+        # Readers take the files of a directory in the order of their names, so the numbers have leading zeros. A clock
+        # that was set back makes this one no older than those of earlier processes.
+        named, changed = _newest(directory)
+        if changed > time.time_ns():
+            _steps_from(changed // 1000 + _COARSE)
+        seconds = max(int(time.time()), named + 1)
+        name = f"events.out.tfevents.{seconds:010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers):06d}"
         writer = tf.io.TFRecordWriter(os.path.join(directory, name))
         first = event_pb2.Event(
             wall_time=time.time(),
@@ -66,6 +75,17 @@ class EventFile:
         )
         writer.write(first.SerializeToString())
         return writer
+
+
+def _newest(directory: str) -> tuple[int, int]:
+    """Of the event files in `directory` the latest second in a name, and the latest change in nanoseconds; else 0."""
+    named, changed = 0, 0
+    for name in tf.io.gfile.listdir(directory):
+        match = re.match(r"events\.out\.tfevents\.(\d+)\.", name)
+        if match:
+            named = max(named, int(match[1]))
+            changed = max(changed, tf.io.gfile.stat(os.path.join(directory, name)).mtime_nsec)
+    return named, changed
 
 
 def share(directory: str) -> EventFile:
@@ -77,6 +97,11 @@ def share(directory: str) -> EventFile:
         file = _open.setdefault(directory, EventFile(directory))
         file.users += 1
         return file
+
+
+def _steps_from(step: int) -> None:
+    global _last_step
+    _last_step = max(_last_step, step)
 
 
 def _next_step() -> int:

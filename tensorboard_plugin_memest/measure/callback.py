@@ -56,7 +56,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
             one that this process last gave to `log_model` for the same `logdir`, else the device's own.
         profile_batch: batch or pair of first and last batch to profile, as in `keras.callbacks.TensorBoard`: counted
             from 1, 0 for none; later calls of `fit` go on counting. With `steps_per_execution` a batch is one
-            execution. The profile goes to `logdir/plugins/profile`, where XProf finds it too.
+            execution. The profile goes to `logdir/plugins/profile`, where XProf finds it too. Of several workers that
+            `TF_CONFIG` names the first profiles alone: in others TensorFlow's profiler may end the process.
         allocators: finds the allocators to measure; for tests and other sources of numbers.
         log_model: logs an estimate; None for `memest.log_model`.
         **as_for_estimate: as for `memest.estimate`.

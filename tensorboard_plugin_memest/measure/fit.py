@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from tensorboard_plugin_memest.log.metadata import SUBDIRECTORY
-from tensorboard_plugin_memest.log.process import part_of_process
+from tensorboard_plugin_memest.log.process import part_of_process, worker_number
 from tensorboard_plugin_memest.measure.allocator import Found
 from tensorboard_plugin_memest.measure.batch_profiler import BatchProfiler
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
@@ -35,6 +35,9 @@ _STILL_RUNNING = (
     "A profile was still running when training ended, so it is not shown here. Put MemoryCallback after the callback "
     "that profiles."
 )
+_ONE_PROFILES = (
+    "Only the first worker makes a profile: in another, TensorFlow's profiler may corrupt memory and end the process."
+)
 
 
 class MeasuredFit:
@@ -45,7 +48,8 @@ class MeasuredFit:
     Args:
         logdir: the run's directory.
         found: the allocators to measure.
-        profile_batches: first and last batch to profile, counted from 1 over all of the run; None for no profile.
+        profile_batches: first and last batch to profile, counted from 1 over all of the run; None for no profile. Of
+            several workers only the first profiles.
         guard: what turns memest's own failures into warnings.
     """
 
@@ -60,6 +64,9 @@ class MeasuredFit:
         # Of several processes each profiles into a directory of its own, and leaves alone what the others find there.
         own = guard.run(MEASURING, part_of_process, os.path.join(logdir, SUBDIRECTORY))
         self._profiled = os.path.join(logdir, SUBDIRECTORY, own) if own else logdir
+        if profile_batches is not None and worker_number(os.environ.get("TF_CONFIG", "")):
+            profile_batches = None
+            self._recording.note(_ONE_PROFILES)
         self._profiles = profile_batches is not None
         self._profiler = BatchProfiler(self._profiled, profile_batches)
         self._guard = guard

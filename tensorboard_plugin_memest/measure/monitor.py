@@ -58,7 +58,8 @@ def monitor(
     Args:
         logdir: the run's log directory; records go to its subdirectory `memest`.
         estimate: of one step, such as `memest.estimate` gives; it is logged beside, and explains crashes.
-        profile_batch: step or pair of first and last step to profile, counted from 1; 0 for none.
+        profile_batch: step or pair of first and last step to profile, counted from 1; 0 for none. Of several workers
+            that `TF_CONFIG` names the first profiles alone: in others TensorFlow's profiler may end the process.
         allocators: finds the allocators to measure; for tests and other sources of numbers.
 
     Raises:

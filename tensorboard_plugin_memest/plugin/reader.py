@@ -285,7 +285,7 @@ def _problem(listed: Listed, error: Exception) -> str:
 def _went_on_after(crash: Listed, listed: Collection[Listed]) -> bool:
     """Whether steps were recorded after a crash: somebody caught it and trained on, or the run was made again."""
     return any(
-        one.tag.startswith(f"{Kind.PEAKS}/") and one.process == crash.process and one.wall_time > crash.wall_time
+        one.tag.startswith(f"{Kind.PEAKS}/") and one.process == crash.process and one.step > crash.step
         for one in listed
     )
 

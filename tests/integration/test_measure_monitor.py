@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 import memest
 from tensorboard_plugin_memest.measure.allocator import Found
+from tensorboard_plugin_memest.measure.profile_files import find_profiles
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside
 from tests.samples import sample_estimate
@@ -159,6 +161,21 @@ def test_of_steps_that_overlap_those_that_fail_are_left_out(tmp_path, fails):
             thread.join()
         assert m.steps == 1
     assert read_log(tmp_path).peaks["CPU:0"].steps == 1
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_of_several_workers_the_first_profiles(tmp_path, monkeypatch, worker):
+    task = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": worker}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(task))
+    with memest.monitor(tmp_path, profile_batch=2) as m:
+        for _ in range(3):
+            with m.step():
+                tf.ones((100, 100)) + 1
+    assert len(find_profiles(tmp_path)) == 1 - worker
+    logged = read_log(tmp_path)
+    assert len(logged.profiles) == 1 - worker
+    assert [note[:30] for note in logged.notes] == ["Only the first worker makes a "] * worker
+    assert logged.peaks["CPU:0"].steps == 3
 
 
 def test_misuse_is_told(tmp_path):

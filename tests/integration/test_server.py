@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.format import FORMAT
@@ -50,7 +52,22 @@ def logdir(tmp_path_factory) -> Path:
         writer.write_estimate(ESTIMATE)
         write_raw(place / "deep" / "run9" / "memest", "peaks/CPU:0", content("peaks"), string_tensor(b"junk"))
         write_raw(place / "deep" / "run9" / "memest", "dream", content("dream", FORMAT + 1), string_tensor(b""))
+    # Killed while it wrote its third record, trained anew, and killed again while it wrote the first.
+    for steps in (2, 1):
+        with RunWriter(place / "killed") as writer:
+            for step in range(steps + 1):
+                writer.write_peaks(sample_peaks(steps=7 * steps + step))
+        newest = max((place / "killed" / "memest").iterdir())
+        cut(newest, records=steps)
     return place
+
+
+def cut(path: Path, records: int) -> None:
+    """Ends an event file in the middle of what follows its head and so many records."""
+    reader = tf.compat.v1.io.tf_record_iterator(str(path))
+    # Each stands between a length, a checksum of it and one of the data.
+    ends = list(itertools.accumulate(8 + 4 + len(record) + 4 for record in reader))
+    path.write_bytes(path.read_bytes()[: (ends[records] + ends[records + 1]) // 2])
 
 
 @pytest.fixture(
@@ -66,7 +83,7 @@ def server(request, logdir, start_tensorboard) -> str:
     address = start_tensorboard(logdir, *request.param)
     if "--path_prefix" in request.param:
         assert address.endswith(f"{request.param[-1]}/")
-    wait_for(lambda: ask(address, "runs"), lambda answer: len(answer["runs"]) == 4)
+    wait_for(lambda: ask(address, "runs"), lambda answer: len(answer["runs"]) == 5)
     wait_for(
         lambda: ask(address, "overview", run="as asked+&"),
         lambda answer: answer["estimate"] and answer["estimate"]["subject"]["optimizer"] == "Adam",
@@ -87,7 +104,7 @@ def test_the_tab_is_there(server):
 
 def test_runs(server):
     runs = ask(server, "runs")["runs"]
-    assert [run["name"] for run in runs] == [".", "as asked+&", "deep/run9", "deep/run10"]
+    assert [run["name"] for run in runs] == [".", "as asked+&", "deep/run9", "deep/run10", "killed"]
     assert runs[1] == {
         "name": "as asked+&",
         "model": "sequential",
@@ -104,6 +121,16 @@ def test_runs(server):
     assert (runs[3]["model"], runs[3]["peak_bytes"]) == ("other ß", OTHER.peak_bytes)
     assert ESTIMATE.peak_bytes % 256 != 0
     assert ESTIMATE.peak_bytes > 2**31
+
+
+def test_a_run_killed_while_it_wrote_is_told_up_to_there(server):
+    def steps():
+        answer = ask(server, "overview", run="killed")
+        assert answer["problems"] == []
+        return [device["steps"] for device in answer["measured"]["devices"]]
+
+    # Of the second training, whose one whole record is of seven steps.
+    wait_for(steps, lambda found: found == [7])
 
 
 def test_overview(server):
@@ -207,7 +234,7 @@ def test_a_broken_record_is_a_problem_and_no_failure(server):
     [
         ("overview", 400, "needs the parameter 'run'"),
         ("overview?run=deep/run9&limit=lots", 400, "'lots' is not a memory size"),
-        ("overview?run=nowhere", 404, "runs that do: '.', 'as asked+&', 'deep/run9', 'deep/run10'"),
+        ("overview?run=nowhere", 404, "runs that do: '.', 'as asked+&', 'deep/run9', 'deep/run10', 'killed'"),
         ("items?run=.&phase=step", 404, "has no estimate"),
         ("timeline?run=deep/run9&phase=step&points=1", 400, "points is at least 4, not 1"),
         ("..%2f..%2f..%2fsetup.py", 404, "no file"),

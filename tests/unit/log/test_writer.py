@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.util import tensor_util
 
+from tensorboard_plugin_memest.log import event_file
 from tensorboard_plugin_memest.log.metadata import parse_content
 from tensorboard_plugin_memest.log.record import Notes, decode
 from tensorboard_plugin_memest.log.writer import RunWriter
@@ -105,6 +106,24 @@ def test_a_clock_set_back_does_not_set_the_steps_back(tmp_path, monkeypatch):
         writer.write_notes(["later"])
     first, second = (event.step for event in events(tmp_path) if event.summary.value)
     assert second == first + 1
+
+
+def test_nor_does_it_make_a_later_process_the_older_one(tmp_path, monkeypatch):
+    with RunWriter(tmp_path) as writer:
+        writer.write_notes(["first"])
+    (first,) = event_files(tmp_path)
+    # As in a process that knows of nothing that was written before, a day earlier.
+    now = time.time()
+    monkeypatch.setattr(event_file, "_last_step", 0)
+    monkeypatch.setattr(time, "time_ns", lambda: int((now - 86400) * 10**9))
+    monkeypatch.setattr(time, "time", lambda: now - 86400)
+    with RunWriter(tmp_path) as writer:
+        writer.write_notes(["second"])
+    files = event_files(tmp_path)
+    assert files[0] == first
+    assert [record.sentences[0] for _, record in records(tmp_path)] == ["first", "second"]
+    steps = [event.step for event in events(tmp_path) if event.summary.value]
+    assert steps[0] < steps[1]
 
 
 def test_writers_of_one_run_share_a_file_while_any_is_open(tmp_path, monkeypatch):

@@ -51,9 +51,9 @@ class Logged:
 
 
 def read_log(run: Path) -> Logged:
-    """Everything in the run's event files."""
+    """Everything in the run's event files, of all its processes."""
     records = []
-    for path in sorted((run / "memest").glob("*tfevents*")):
+    for path in sorted((run / "memest").rglob("*tfevents*")):
         for event in EventFileLoader(str(path)).Load():
             for value in event.summary.value:
                 kind = parse_content(value.metadata.plugin_data.content).kind

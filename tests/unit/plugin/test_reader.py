@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 
 import pytest
@@ -81,7 +82,8 @@ def test_several_processes_make_one_run(tmp_path, open_logdir, ctx, monkeypatch)
     assert run.problems == []
 
 
-def test_a_crash_is_told_until_steps_are_recorded_after_it(tmp_path, open_logdir, ctx):
+@pytest.mark.parametrize("set_back", [0, 86400])
+def test_a_crash_is_told_until_steps_are_recorded_after_it(tmp_path, open_logdir, ctx, monkeypatch, set_back):
     crash = Explanation("XLA", "ran out", bytes=7)
     with RunWriter(tmp_path / "run") as writer:
         writer.write_peaks(sample_peaks())
@@ -89,6 +91,8 @@ def test_a_crash_is_told_until_steps_are_recorded_after_it(tmp_path, open_logdir
         writer.write_notes(["Later."])
     reader = Reader(open_logdir(tmp_path))
     assert reader.run(ctx, "", "run").crash == crash
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - set_back)
     with RunWriter(tmp_path / "run") as writer:
         writer.write_peaks(sample_peaks(steps=6))
     assert Reader(open_logdir(tmp_path)).run(ctx, "", "run").crash is None
