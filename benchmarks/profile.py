@@ -33,21 +33,20 @@ from tests.server import tensorboard_process
 # The goals, in seconds.
 FIRST, LATER = 5.0, 0.2
 
-LAYERS = 300
+LAYERS = 60
 BATCH = 4
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def profiled(logdir: str, events: int) -> dict[str, Any]:
-    """Trains until a profile has about so many memory events, and records its timeline and the model's estimate.
+def profiled(logdir: str, events: int) -> tuple[str, str]:
+    """Trains until a profile has about so many memory events; records the model's estimate.
 
     Args:
         logdir: where profile and records go.
-        events: how many allocations and releases at least.
+        events: how many allocations and releases.
 
     Returns:
-        The profile's `steps` and `file_bytes`, the number of its memory `events`, and of reading and recording it the
-        `seconds`, the processor's `cpu_seconds`, and by how many `bytes` the process grew at most.
+        The profile's path, and the estimate as JSON.
     """
     import keras
     import tensorflow as tf
@@ -76,12 +75,25 @@ def profiled(logdir: str, events: int) -> dict[str, Any]:
     estimate = memest.estimate(model, batch_size=BATCH)
     with RunWriter(logdir) as writer:
         writer.write_estimate(estimate)
+    return path, estimate.to_json()
+
+
+def read(path: str, logdir: str, estimate: str) -> dict[str, Any]:
+    """Reads and records the profile.
+
+    Returns:
+        The number of its memory `events`, its `file_bytes`, the `seconds` that it took, the processor's `cpu_seconds`,
+        and by how many `bytes` the process grew at most.
+    """
+    import memest
+    from tensorboard_plugin_memest.memory.estimate import Estimate
+
+    made = Estimate.from_json(estimate)
     before, started, cpu = _peak_bytes("self"), time.perf_counter(), time.process_time()
-    (found,) = memest.log_profile(path, logdir, estimate)
+    (found,) = memest.log_profile(path, logdir, made)
     return {
-        "steps": steps,
-        "file_bytes": os.path.getsize(path),
         "events": len(found.timeline),
+        "file_bytes": os.path.getsize(path),
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu,
         "bytes": _peak_bytes("self") - before,
@@ -154,10 +166,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("build/profile.json"))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        read = in_process(profiled, place, arguments.events, threads=DEFAULT)
+        path, estimate = in_process(profiled, place, arguments.events, threads=DEFAULT)
+        found = in_process(read, path, place, estimate, threads=DEFAULT)
         shown = asked(Path(place))
         records = sum(path.stat().st_size for path in Path(place).rglob("*tfevents*"))
-    table = Table(title=f"A profile of {read['events']:,} memory events, {format_bytes(read['file_bytes'])}")
+    table = Table(title=f"A profile of {found['events']:,} memory events, {format_bytes(found['file_bytes'])}")
     for column in ("what", "seconds", "of the processor's", "goal"):
         table.add_column(column, justify="left" if column == "what" else "right")
 
@@ -165,20 +178,20 @@ def main() -> None:
         told = "" if cpu is None else f"{cpu:.2f}"
         table.add_row(what, f"{seconds:.2f}", told, "" if goal is None else f"{goal:g}")
 
-    row("read and recorded, once", read["seconds"], read["cpu_seconds"])
+    row("read and recorded, once", found["seconds"], found["cpu_seconds"])
     row("first answers: overview, curve and moment", sum(shown["first_seconds"]), shown["first_cpu_seconds"], FIRST)
     for route, seconds in shown["later_seconds"].items():
         row(f"later answers of {route}: median", statistics.median(seconds), None, LATER)
         row("  the longest of 20", max(seconds), None)
     table.add_row("", "", "", "")
-    table.add_row("the reader's growth", format_bytes(read["bytes"]), "", "")
+    table.add_row("the reader's growth", format_bytes(found["bytes"]), "", "")
     table.add_row(
         "TensorBoard's growth, and all of it", format_bytes(shown["bytes"]), format_bytes(shown["process_bytes"]), ""
     )
     table.add_row("records", format_bytes(records), "", "")
     console().print(table)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    arguments.json.write_text(json.dumps({**about(), "read": read, "shown": shown, "record_bytes": records}, indent=1))
+    arguments.json.write_text(json.dumps({**about(), "read": found, "shown": shown, "record_bytes": records}, indent=1))
 
 
 if __name__ == "__main__":
