@@ -19,15 +19,13 @@ from tensorboard_plugin_memest.memory.limits import resolve_limit
 from tensorboard_plugin_memest.memory.measured import MeasuredProfile
 from tensorboard_plugin_memest.plugin import static, views
 from tensorboard_plugin_memest.plugin.cache import Cache
+from tensorboard_plugin_memest.plugin.curves import Wanted, aligned_view, timeline_view
 from tensorboard_plugin_memest.plugin.http import WsgiApp, json_app, required, whole_number
 from tensorboard_plugin_memest.plugin.moments import GROUPINGS, moment_view
 from tensorboard_plugin_memest.plugin.reader import Listed, Listing, Reader
 from tensorboard_plugin_memest.plugin.side_by_side import side_by_side
 
-# The first and the last tick that are wanted; None: as far as there are any.
-Stretch = tuple[int | None, int | None]
-
-DEFAULT_POINTS = 2000
+WHOLE = Wanted()
 _HEADLINES_KEPT = 10_000
 _HEADLINE_KINDS = frozenset({Kind.HEADLINE, Kind.PEAKS})
 
@@ -56,7 +54,6 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/gpus": json_app(self.gpus_route),
             "/overview": json_app(self.overview_route),
             "/compare": json_app(self.compare_route),
-            "/items": json_app(self.items_route),
             "/timeline": json_app(self.timeline_route),
             "/profile": json_app(self.profile_route),
             "/moment": json_app(self.moment_route),
@@ -109,16 +106,9 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         """One run, and others held against it."""
         return side_by_side([self.overview_impl(ctx, experiment, name, limit) for name in (run, *others)])
 
-    def items_route(self, request: wrappers.Request) -> Any:
-        return self.items_impl(*_who(request), required(request, "run"), required(request, "phase"))
-
-    def items_impl(self, ctx: RequestContext, experiment: str, run: str, phase: str) -> views.Plain:
-        """Everything alive at one phase's predicted peak."""
-        return views.items_view(self._phase(ctx, experiment, run, phase))
-
     def timeline_route(self, request: wrappers.Request) -> Any:
         return self.timeline_impl(
-            *_who(request), required(request, "run"), required(request, "phase"), _points(request), _stretch(request)
+            *_who(request), required(request, "run"), required(request, "phase"), _wanted(request)
         )
 
     def timeline_impl(
@@ -127,20 +117,17 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         experiment: str,
         run: str,
         phase: str,
-        points: int = DEFAULT_POINTS,
-        stretch: Stretch = (None, None),
+        wanted: Wanted = WHOLE,
     ) -> views.Plain:
-        """One phase's predicted curve, from tick to tick of `stretch`."""
+        """One phase's predicted curve, or what of it is wanted."""
         found = self._phase(ctx, experiment, run, phase)
         return {
             "peak_bytes": found.peak_bytes,
-            **views.timeline_view(found.timeline, points, *stretch, found.owners),
+            **timeline_view(found.timeline, wanted, found.owners),
         }
 
     def profile_route(self, request: wrappers.Request) -> Any:
-        return self.profile_impl(
-            *_who(request), required(request, "run"), required(request, "id"), _points(request), _stretch(request)
-        )
+        return self.profile_impl(*_who(request), required(request, "run"), required(request, "id"), _wanted(request))
 
     def profile_impl(
         self,
@@ -148,14 +135,13 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         experiment: str,
         run: str,
         identity: str,
-        points: int = DEFAULT_POINTS,
-        stretch: Stretch = (None, None),
+        wanted: Wanted = WHOLE,
     ) -> views.Plain:
-        """One profile's measured curve, from tick to tick of `stretch`."""
+        """One profile's measured curve, or what of it is wanted."""
         found = self._profile(ctx, experiment, run, identity)
         estimate = self._reader.run(ctx, experiment, run, {Kind.ESTIMATE}).estimate
         owners = estimate.peak_phase.owners if estimate else {}
-        answer = {"peak_bytes": found.peak_bytes, **views.timeline_view(found.timeline, points, *stretch, owners)}
+        answer = {"peak_bytes": found.peak_bytes, **timeline_view(found.timeline, wanted, owners)}
         answer["timeline"]["spans"] = [span.to_dict() for span in found.steps]
         return answer
 
@@ -205,9 +191,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         }
 
     def aligned_route(self, request: wrappers.Request) -> Any:
-        return self.aligned_impl(
-            *_who(request), required(request, "run"), required(request, "id"), _points(request), _stretch(request)
-        )
+        return self.aligned_impl(*_who(request), required(request, "run"), required(request, "id"), _wanted(request))
 
     def aligned_impl(
         self,
@@ -215,10 +199,9 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         experiment: str,
         run: str,
         identity: str,
-        points: int = DEFAULT_POINTS,
-        stretch: Stretch = (None, None),
+        wanted: Wanted = WHOLE,
     ) -> views.Plain:
-        """One profile's highest step on the axis of the predicted curve, from tick to tick of `stretch`."""
+        """One profile's highest step on the axis of the predicted curve, or what of it is wanted."""
         records = self._reader.run(ctx, experiment, run, {Kind.ESTIMATE})
         profile = self._profile(ctx, experiment, run, identity)
         phase = shown_phase(records.estimate, profile) if records.estimate else None
@@ -229,7 +212,7 @@ class MemestPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             aligned = align(phase.timeline, profile.timeline, step, profile.before_bytes)
         except ValueError as error:
             raise errors.NotFoundError(f"{identity!r}: {error}") from error
-        return views.aligned_view(profile, phase, step, aligned, points, *stretch)
+        return aligned_view(profile, phase, step, aligned, wanted)
 
     def peaks_route(self, request: wrappers.Request) -> Any:
         return self.peaks_impl(*_who(request), required(request, "run"))
@@ -304,15 +287,12 @@ def _limit(text: str) -> int | str:
     return limit
 
 
-def _stretch(request: wrappers.Request) -> Stretch:
+def _wanted(request: wrappers.Request) -> Wanted:
+    """What of a curve is asked for."""
+    points = whole_number(request, "points", WHOLE.points)
+    if points < 4:
+        raise errors.InvalidArgumentError(f"points is at least 4, not {points}.")
     first, last = (whole_number(request, name, 0) if name in request.args else None for name in ("from", "to"))
     if first is not None and last is not None and first > last:
         raise errors.InvalidArgumentError(f"from is at most to, but {first} is more than {last}.")
-    return first, last
-
-
-def _points(request: wrappers.Request) -> int:
-    points = whole_number(request, "points", DEFAULT_POINTS)
-    if points < 4:
-        raise errors.InvalidArgumentError(f"points is at least 4, not {points}.")
-    return points
+    return Wanted(points, first, last)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import profile_id
-from tensorboard_plugin_memest.memory.alignment import Aligned
 from tensorboard_plugin_memest.memory.catalogue import GpuModel
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
@@ -19,10 +18,8 @@ from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.layer_comparison import ProfileComparison, compare_profile
 from tensorboard_plugin_memest.memory.leak import LEAST_ON_DEVICE, LEAST_ON_HOST, Leak, find_leak
 from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
-from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict
 from tensorboard_plugin_memest.memory.what_if import WhatIf
-from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin.layer_tree import groups
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 
@@ -33,9 +30,6 @@ TRAIN = "train"
 
 # Of what was alive when a run ran out of memory; it is about what is large.
 MOST_LIVE = 20
-
-# Of ops of which measurement and prediction do not say the same.
-MOST_DIFFERENCES = 100
 
 
 def headline(run: RunRecords) -> Plain:
@@ -218,80 +212,6 @@ def crash_view(crash: Explanation) -> Plain:
         "live_count": len(crash.live),
         "live_bytes": sum(item.bytes for item in crash.live),
         "live_categories": _categories(by_category(crash.live)),
-    }
-
-
-def items_view(phase: Phase) -> Plain:
-    """Everything alive at a phase's peak."""
-    return {"phase": phase.name, "peak_bytes": phase.peak_bytes, "items": _items(phase.live_at_peak)}
-
-
-def timeline_view(
-    timeline: Timeline, points: int, first: int | None, last: int | None, owners: Mapping[str, Whose]
-) -> Plain:
-    """A curve from tick to tick, thinned to about `points` events, with where its peak is.
-
-    Args:
-        first: where the stretch begins; None: where the timeline does.
-        last: where it ends; None: where the timeline does.
-        owners: whose the tensors of an op are, by its name.
-    """
-    positions = timeline.thinned(points, first, last)
-    shown = timeline.only(positions)
-    peak = timeline.peak_position
-    return {
-        "events": len(timeline),
-        "extent": [timeline.ticks[0], timeline.ticks[-1]] if len(timeline) else None,
-        "peak": None
-        if peak is None
-        else {
-            "position": peak,
-            "tick": timeline.ticks[peak],
-            "live_bytes": timeline.live_bytes[peak],
-            "op": timeline.op_at(peak),
-        },
-        "timeline": {
-            **shown.to_dict(),
-            "positions": list(positions),
-            "layers": [owners[op].layer if op in owners else None for op in shown.ops],
-        },
-    }
-
-
-def aligned_view(
-    profile: MeasuredProfile,
-    phase: Phase,
-    step: Span,
-    aligned: Aligned,
-    points: int,
-    first: int | None = None,
-    last: int | None = None,
-) -> Plain:
-    """A measured step on the axis of the predicted one, from tick to tick.
-
-    Raises:
-        ValueError: `points` is too small.
-    """
-    positions = aligned.timeline.thinned(points, first, last)
-    return {
-        "id": profile_id(profile),
-        "phase": phase.name,
-        "step": step.to_dict(),
-        "measured_peak_bytes": aligned.timeline.peak_bytes,
-        "predicted_peak_bytes": phase.timeline.peak_bytes,
-        "beside_bytes": aligned.beside_bytes,
-        "events": len(aligned.timeline),
-        "timeline": {
-            **aligned.timeline.only(positions).to_dict(),
-            "positions": [aligned.first + position for position in positions],
-        },
-        "ops": {
-            "predicted": aligned.predicted_ops,
-            "measured": aligned.measured_ops,
-            "matched": aligned.matched_ops,
-            "in_order": aligned.in_order,
-        },
-        "differences": [one.to_dict() for one in aligned.differences[:MOST_DIFFERENCES]],
     }
 
 

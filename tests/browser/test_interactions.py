@@ -329,7 +329,7 @@ def test_the_run_on_show_is_seen_among_the_runs_however_little_room_they_have(ta
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("place", [{"run": "adam", "compare": "sgd", "items": "step"}, {"run": "nowhere"}], ids=str)
+@pytest.mark.parametrize("place", [{"run": "adam", "compare": "sgd"}, {"run": "nowhere"}], ids=str)
 def test_nothing_keeps_anybody_out(tab: Tab, scheme: str, place: dict[str, str]) -> None:
     tab.page.evaluate(f"document.body.classList.toggle('dark-mode', {json.dumps(scheme == 'dark')})")
     tab.go(**place)

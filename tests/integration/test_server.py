@@ -183,13 +183,12 @@ def test_verdict(server, limit):
 
 
 @pytest.mark.parametrize("phase", ["build", "first_step", "step"])
-def test_items_and_timeline(server, phase):
+def test_timeline_and_what_is_alive(server, phase):
     expected = ESTIMATE.phases[phase]
-    assert ask(server, "items", run="as asked+&", phase=phase) == {
-        "phase": phase,
-        "peak_bytes": expected.peak_bytes,
-        "items": [item.to_dict() for item in expected.live_at_peak],
-    }
+    at_peak = ask(server, "moment", run="as asked+&", phase=phase)
+    held = [(item["name"], item["all_bytes"]) for group in at_peak["groups"] for item in group["items"]]
+    assert at_peak["bytes"] == expected.peak_bytes == sum(size for _, size in held)
+    assert {name for name, _ in held} == {item.name for item in expected.live_at_peak}
     for points in (4, 2000):
         answer = ask(server, "timeline", run="as asked+&", phase=phase, points=points)
         assert (answer["peak_bytes"], answer["events"]) == (expected.peak_bytes, len(expected.timeline))
@@ -235,7 +234,7 @@ def test_a_broken_record_is_a_problem_and_no_failure(server):
         ("overview", 400, "needs the parameter 'run'"),
         ("overview?run=deep/run9&limit=lots", 400, "'lots' is not a memory size"),
         ("overview?run=nowhere", 404, "runs that do: '.', 'as asked+&', 'deep/run9', 'deep/run10', 'killed'"),
-        ("items?run=.&phase=step", 404, "has no estimate"),
+        ("timeline?run=.&phase=step", 404, "has no estimate"),
         ("timeline?run=deep/run9&phase=step&points=1", 400, "points is at least 4, not 1"),
         ("..%2f..%2f..%2fsetup.py", 404, "no file"),
     ],

@@ -31,7 +31,6 @@ ROUTES = [
     "runs",
     "compare",
     "overview",
-    "items",
     "timeline",
     "profile",
     "moment",
@@ -202,18 +201,6 @@ def test_overview_reads_every_record(ask):
     assert ask("overview?run=full")[1]["measured"]["profiles"][0]["id"] == "cpu_bfc@host/2026_01_01_00_00_00"
 
 
-def test_items_of_each_phase(ask):
-    for phase in ["build", "first_step", "step"]:
-        expected = sample_estimate().phases[phase]
-        status, answer = ask(f"items?run=full&phase={phase}")
-        assert status == 200
-        assert answer == {
-            "phase": phase,
-            "peak_bytes": expected.peak_bytes,
-            "items": [item.to_dict() for item in expected.live_at_peak],
-        }
-
-
 def test_timeline(ask):
     sample = sample_estimate().phases["step"]
     full = sample.timeline
@@ -360,10 +347,10 @@ def test_peaks(ask):
             404,
             "no run 'full/memest' holds records of memest; runs that do: 'broken', 'full'",
         ),
-        ("items?run=full", 400, "items needs the parameter 'phase'"),
-        ("items?run=full&phase=sleep", 404, "run 'full' has no phase 'sleep'; it has: build, first_step, step."),
-        ("items?run=measured&phase=step", 404, "run 'measured' has no estimate. It has only measurements."),
-        ("items?run=broken&phase=step", 404, "no estimate. The record 'estimate' could not be read."),
+        ("timeline?run=full", 400, "timeline needs the parameter 'phase'"),
+        ("timeline?run=full&phase=sleep", 404, "run 'full' has no phase 'sleep'; it has: build, first_step, step."),
+        ("timeline?run=measured&phase=step", 404, "run 'measured' has no estimate. It has only measurements."),
+        ("timeline?run=broken&phase=step", 404, "no estimate. The record 'estimate' could not be read."),
         ("timeline?run=full&phase=step&points=3", 400, "points is at least 4, not 3"),
         ("timeline?run=full&phase=step&points=many", 400, "points is a whole number, not 'many'"),
         ("profile?run=full", 400, "profile needs the parameter 'id'"),

@@ -11,9 +11,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, Window
-from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.units import MIB
-from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_advice, sample_estimate, sample_peaks, sample_profile
@@ -299,37 +297,6 @@ def test_a_device_before_its_first_step_has_no_peak():
     measured = views.overview(run, None)["measured"]
     assert (measured["peak_bytes"], measured["difference"]) == (None, None)
     assert (measured["devices"][0]["peak_bytes"], measured["devices"][0]["steps"]) == (None, 0)
-
-
-def test_items(full):
-    answer = views.items_view(full.estimate.phases["build"])
-    assert (answer["phase"], answer["peak_bytes"]) == ("build", 3 * KERNEL_BYTES)
-    assert answer["items"][0] == {
-        "layer": "sequential/dense",
-        "name": "sequential/dense/kernel",
-        "category": "weights",
-        "role": "weight",
-        "variable": "sequential/dense/kernel",
-        "shape": [6019376, 128],
-        "dtype": "float32",
-        "requested_bytes": KERNEL_BYTES,
-        "bytes": KERNEL_BYTES,
-    }
-    assert sum(item["bytes"] for item in answer["items"]) == answer["peak_bytes"]
-
-
-def test_timeline_is_thinned_and_says_how_long_it_was():
-    levels = [n % 7 for n in range(5000)]
-    levels[4001] = 2**41 + 1
-    timeline = Timeline("op", list(range(5000)), levels, [0] * 5000, ["op"])
-    answer = views.timeline_view(timeline, 100, None, None, {"op": Whose("dense")})
-    assert (answer["events"], answer["extent"]) == (5000, [0, 4999])
-    assert answer["peak"] == {"position": 4001, "tick": 4001, "live_bytes": 2**41 + 1, "op": "op"}
-    assert answer["timeline"]["ticks"][answer["timeline"]["live_bytes"].index(2**41 + 1)] == 4001
-    assert 50 < len(answer["timeline"]["ticks"]) <= 100
-    assert answer["timeline"]["layers"] == ["dense"]
-    assert [levels[position] for position in answer["timeline"]["positions"]] == answer["timeline"]["live_bytes"]
-    assert views.timeline_view(Timeline("op", [], [], [], []), 4, None, None, {})["peak"] is None
 
 
 def test_peaks(full):
