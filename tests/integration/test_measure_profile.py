@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,11 +15,13 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tensorboard_plugin_memest.measure.alive import alive_at, find_lives
 from tensorboard_plugin_memest.measure.profile import find_steps, read_profile
+from tensorboard_plugin_memest.measure.profile_files import log_profile
 from tensorboard_plugin_memest.measure.xplane import read_xplane
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
 from tests.integration.processes import EXACT, answer_of
 from tests.samples import sample_estimate
+from tests.unit.measure.space import Space
 
 # Trains a small model and profiles it: by Keras' TensorBoard callback (batches 3 to 6 of 10), or all of a fit with
 # validation. Prints the variables that exist in the end as [path, kind, shape, dtype, bytes].
@@ -70,13 +73,28 @@ def profiled(tmp_path_factory) -> Profiled:
     return make
 
 
-def xprof(path: Path) -> dict[str, Any]:
-    """XProf's memory profile of the only allocator in the file."""
+def xprofs(path: Path) -> dict[str, dict[str, Any]]:
+    """XProf's memory profile of every allocator in the file."""
     from xprof.convert import raw_to_tool_data
 
     text, _ = raw_to_tool_data.xspace_to_tool_data([str(path)], "memory_profile", {})
-    ((_, profile),) = json.loads(text)["memoryProfilePerAllocator"].items()
-    return profile
+    return json.loads(text)["memoryProfilePerAllocator"]
+
+
+def xprof(path: Path) -> dict[str, Any]:
+    """That of the only one."""
+    return only(list(xprofs(path).values()))
+
+
+def told_by_xprof(profile: dict[str, Any]) -> Counter[tuple[str, int]]:
+    """Op and size of what XProf says was allocated in the step of the peak, and is alive at it."""
+    found: Counter[tuple[str, int]] = Counter()
+    for row in profile["activeAllocations"]:
+        if int(row["snapshotIndex"]) >= 0:
+            activity = profile["memoryProfileSnapshots"][int(row["snapshotIndex"])]["activityMetadata"]
+            key = (activity["tfOpName"].removeprefix("StatefulPartitionedCall/"), int(activity["allocationBytes"]))
+            found[key] += int(row["numOccurrences"])
+    return found
 
 
 def address_and_total(snapshot: dict[str, Any]) -> tuple[int, int]:
@@ -118,6 +136,64 @@ def test_the_peak_and_every_total_are_those_of_xprof(profiled, by):
         assert len(snapshots) <= 1000 < len(ours.timeline)
 
 
+ALLOCATORS = ("GPU_0_bfc", "GPU_1_bfc", "gpu_host_bfc", "cpu_bfc")
+
+
+def session(path: Path, host: str, seed: int) -> Path:
+    """A profile of one host: two steps, four allocators, each with memory from before and chance in what it does."""
+    draw = random.Random(seed)
+    space = Space(host=host)
+    threads = [space.line(f"thread {number}") for number in range(3)]
+    live: dict[str, list[tuple[int, int]]] = {name: [] for name in ALLOCATORS}
+    in_use = {name: 256 * draw.randrange(100) for name in ALLOCATORS}
+    for step in range(2):
+        space.event(threads[0], "train", 10_000 * step, 9_000, group_id=step, step_num=step, _r=1)
+    for event in range(400):
+        name, address = draw.choice(ALLOCATORS), 2**40 + 4096 * event
+        frees = bool(live[name]) and draw.random() < 0.4
+        size, address = (
+            live[name].pop(draw.randrange(len(live[name]))) if frees else (draw.randint(1, 40) * 256, address)
+        )
+        in_use[name] += -size if frees else size
+        if not frees:
+            live[name].append((size, address))
+        stats = (
+            {} if frees else {"tf_op": f"layer/op{event % 17}", "region_type": "output", "shape": "[8]", "data_type": 1}
+        )
+        space.memory(
+            draw.choice(threads), 50 * event, in_use[name], size,
+            free=frees, addr=address, allocator_name=name, group_id=event // 200, step_id=event // 200, **stats,
+        )  # fmt: skip
+    return space.write(path / f"{host}.xplane.pb")
+
+
+def test_of_several_allocators_and_hosts_each_has_xprof_s_peak_and_what_was_alive(tmp_path):
+    where = tmp_path / "plugins" / "profile" / "2026_02_03_04_05_06"
+    paths = {host: session(where, host, seed) for seed, host in enumerate(("one", "two"))}
+    logged = log_profile(tmp_path, tmp_path)
+    assert {(one.host, one.allocator) for one in logged} == {(host, name) for host in paths for name in ALLOCATORS}
+    checked = 0
+    for ours in logged:
+        path = paths[ours.host]
+        theirs = xprofs(path)[ours.allocator]
+        assert ours.peak_bytes == int(theirs["profileSummary"]["peakStats"]["peakBytesInUse"])
+        (events,) = (events for events in read_xplane(path).memory if events.allocator == ours.allocator)
+        shift = first_thread_ns(path)
+        ours_at = {
+            int(time) - shift: (int(address), int(total))
+            for time, address, total in zip(events.time_ns, events.address, events.in_use, strict=True)
+        }
+        snapshots = theirs["sampledTimelineSnapshots"]
+        assert len(snapshots) == len(events)
+        for snapshot in snapshots:
+            assert ours_at[int(snapshot["timeOffsetPs"]) // 1000] == address_and_total(snapshot)
+        alive = Counter((item.name, item.bytes) for item in ours.live_at_peak)
+        assert told_by_xprof(theirs) <= alive
+        checked += sum(told_by_xprof(theirs).values())
+        assert sum(item.bytes for item in ours.live_at_peak) == ours.peak_bytes
+    assert checked > 40
+
+
 @pytest.mark.parametrize("by", ["callback", "hand", "eagerly"])
 def test_each_total_follows_from_the_one_before(profiled, by):
     path, _ = profiled(by)
@@ -133,19 +209,14 @@ def test_everything_that_lives_at_the_peak_is_told_and_adds_up(profiled):
     ours = only(read_profile(path))
     assert sum(item.bytes for item in ours.live_at_peak) == ours.peak_bytes
     theirs = xprof(path)
-    told_by_xprof: Counter[tuple[str, int]] = Counter()
-    for row in theirs["activeAllocations"]:
-        if int(row["snapshotIndex"]) >= 0:
-            activity = theirs["memoryProfileSnapshots"][int(row["snapshotIndex"])]["activityMetadata"]
-            key = (activity["tfOpName"].removeprefix("StatefulPartitionedCall/"), int(activity["allocationBytes"]))
-            told_by_xprof[key] += int(row["numOccurrences"])
     # XProf takes another of the moments at which the peak is reached, and tells only what was allocated in its step.
     events = only(read_xplane(path).memory)
     moment = int(theirs["profileSummary"]["peakStatsTimePs"]) // 1000 + first_thread_ns(path)
     (position,) = (index for index, time in enumerate(events.time_ns) if time == moment)
     there = alive_at(position, events, find_lives(events), ours.steps, read_xplane(path).backward_ns, ())
-    assert told_by_xprof
-    assert told_by_xprof <= Counter((item.name, item.bytes) for item in there)
+    theirs_at_peak = told_by_xprof(theirs)
+    assert theirs_at_peak
+    assert theirs_at_peak <= Counter((item.name, item.bytes) for item in there)
     assert sum(item.bytes for item in there) == ours.peak_bytes
 
 
