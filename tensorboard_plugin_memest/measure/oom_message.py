@@ -65,6 +65,13 @@ _ASYNC = re.compile(
     r"(gpu_async_\w+) cuMemAllocAsync failed to allocate (\d+) bytes(?:.*?Free memory/Total memory: (\d+)/(\d+))?",
     re.DOTALL,
 )
+# A constant that the pool has no room for: `Tensor::FromProto` does not say why it failed, but the proto was
+# TensorFlow's own.
+_CONSTANT = re.compile(
+    r"Cannot parse tensor from (?:tensor_)?proto:.*?dtype: DT_(\w+)\s+"
+    r"tensor_shape \{((?:\s*dim \{\s*size: \d+\s*\})*)\s*\}",
+    re.DOTALL,
+)
 _PYTORCH = re.compile(r"(?:CUDA|HIP|XPU|MPS backend) out of memory\. Tried to allocate " + _SIZE)
 _PYTORCH_HOST = re.compile(
     r"DefaultCPUAllocator: (?:can't allocate memory: you tried|not enough memory: you tried) to "
@@ -115,6 +122,13 @@ def _tensor(match: re.Match[str], text: str) -> Explanation:
     return Explanation(
         TENSORFLOW, _line(match, text), shape=shape, dtype=dtype, bytes=_size(shape, dtype), allocator=match[4]
     )
+
+
+def _constant(match: re.Match[str], text: str) -> Explanation:
+    name = match[1].lower()
+    dtype = _DTYPES.get(name, name)
+    shape = _dimensions(match[2])
+    return Explanation(TENSORFLOW, _line(match, text), shape=shape, dtype=dtype, bytes=_size(shape, dtype))
 
 
 def _exhausted(match: re.Match[str], text: str) -> Explanation:
@@ -189,6 +203,7 @@ _READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Explanation
     (_PYTORCH_HOST, _pytorch_host),
     (_TENSOR, _tensor),
     (_ASYNC, _async),
+    (_CONSTANT, _constant),
     (_CUDNN, _only(CUDNN)),
     (_XLA_ASKED, _xla),
     (_HBM_USED, _hbm_used),
@@ -235,7 +250,9 @@ def _phase(text: str, op: str | None, in_function: bool) -> str | None:
     ):  # fmt: skip
         if name in frames:
             return phase
-    return None if in_function or op is None or "Random" not in op else "build"
+    # What draws random numbers by itself and in no layer's call makes a weight's first value.
+    by_itself = not in_function and "Exception encountered when calling" not in text
+    return "build" if by_itself and op is not None and "Random" in op else None
 
 
 def _buffers(text: str) -> tuple[Item, ...]:

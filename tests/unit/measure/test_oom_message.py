@@ -86,6 +86,12 @@ def test_an_op_that_ran_eagerly_while_a_weight_was_made():
     )  # fmt: skip
 
 
+def test_an_op_that_ran_eagerly_in_a_layer_s_call_is_no_building():
+    assert facts(f"Exception encountered when calling Noise.call().\n\n{EAGER}", "op", "phase") == (
+        "StatelessRandomUniformV2", None,
+    )  # fmt: skip
+
+
 def test_of_several_errors_the_node_behind_the_first_one_s_sentence_counts():
     assert facts(TWO_ERRORS, "op", "shape", "dtype", "bytes", "allocator") == (
         "model/block5/conv1/Conv2D", (32, 7, 7, 8), "float16", 32 * 7 * 7 * 8 * 2, "GPU_0_bfc",
@@ -133,6 +139,21 @@ def test_xla_s_list_of_buffers_is_what_was_live_largest_first():
 )  # fmt: skip
 def test_who_ran_out_and_when_asked_for_what(text, source, size):
     assert facts(text, "source", "bytes") == (source, size)
+
+
+def test_a_constant_that_found_no_room_is_one_although_the_error_calls_it_invalid():
+    # As raised by TensorFlow 2.21 for a slot's zeros in a pool that was full.
+    text = (
+        "InvalidArgumentError: Graph execution error:\n\nDetected at node adam/kernel_momentum/Initializer/zeros "
+        'defined at (most recent call last):\n  File "keras/src/backend/tensorflow/trainer.py", line 399, in fit\n\n'
+        "Cannot parse tensor from proto: goo.gle/debugproto   \ndtype: DT_FLOAT\ntensor_shape {\n  dim {\n    size: 64"
+        "\n  }\n  dim {\n    size: 3\n  }\n}\n\n\t [[{{node adam/kernel_momentum/Initializer/zeros}}]]"
+    )
+    assert facts(text, "source", "op", "shape", "dtype", "bytes", "phase") == (
+        "TensorFlow's allocator", "adam/kernel_momentum/Initializer/zeros", (64, 3), "float32", 768, "step",
+    )  # fmt: skip
+    scalar = "Cannot parse tensor from proto: dtype: DT_HALF\ntensor_shape {\n}\n"
+    assert facts(scalar, "shape", "dtype", "bytes") == ((), "float16", 2)
 
 
 def test_a_compiler_that_has_no_room_says_of_how_much():
