@@ -35,7 +35,7 @@ def log_model(
     batch_size: int | None = None,
     logdir: str | os.PathLike[str] | None = None,
     limit: int | str | None = None,
-    advice: bool = False,
+    advice: bool | float = False,
     what_if: bool | float = False,
     **as_for_estimate: Any,
 ) -> Estimate | None:
@@ -52,7 +52,7 @@ def log_model(
         limit: memory of the device to judge by: bytes, text such as `"9.29GiB"`, or a GPU's name; None for the
             device's own. A `MemoryCallback` that is given none takes it over for the same `logdir` in this process.
         advice: whether to find out, too, what to change so that it needs less (`Estimate.advice`), and write that; it
-            takes as long as some ten to twenty estimates, and a limit has to be known.
+            takes as long as some ten to twenty estimates, or ends after a number of seconds; a limit has to be known.
         what_if: whether to estimate it with other batch sizes, optimizers, precisions and modes, too
             (`Estimate.what_if`), for the tab's panel of choices. True takes a minute, or less for small models; a
             number of seconds ends it earlier or later.
@@ -69,8 +69,9 @@ def log_model(
     directory = resolve_logdir(logdir)
     limit_bytes = None if limit is None else resolve_limit(limit).bytes
     require_subject(model, "The first argument of log_model")
-    if not isinstance(what_if, (bool, int, float)) or what_if < 0:
-        raise UsageError(f"what_if={what_if!r}: pass True, False, or the seconds that other choices may be tried for.")
+    for name, wanted in (("advice", advice), ("what_if", what_if)):
+        if not isinstance(wanted, (bool, int, float)) or wanted < 0:
+            raise UsageError(f"{name}={wanted!r}: pass True, False, or the seconds that it may take.")
     try:
         made = estimate(model, batch_size=batch_size, **as_for_estimate)
         if limit_bytes is not None:
@@ -79,7 +80,7 @@ def log_model(
             writer.write_estimate(made)
             keep_limit(directory, limit_bytes)
             if advice:
-                writer.write_advice(made.advice())
+                writer.write_advice(made.advice(seconds=None if advice is True else advice))
             if what_if:
                 writer.write_what_if(made.what_if(WHAT_IF_SECONDS if what_if is True else what_if))
     except (UsageError, NoModelError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -44,21 +45,38 @@ class Workshop(Protocol):
         """Begins the estimate of the training with `change`; what is returned waits for it."""
 
 
-def advice_for(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
+def advice_for(estimate: Estimate, limit_bytes: int, workshop: Workshop, seconds: float | None = None) -> Advice:
     """Advice for the training that `estimate` is of.
 
     Args:
         estimate: the training as it is.
         limit_bytes: what it should fit into.
         workshop: where changes to it are tried.
+        seconds: time after which no further change is tried; None to try all.
     """
     with compilers():
-        return _advice(estimate, limit_bytes, workshop)
+        return _advice(estimate, limit_bytes, workshop, _Time(seconds))
 
 
-def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
+class _Time:
+    """The time that there is.
+
+    Args:
+        seconds: how much, from now on; None for any.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self._begun = time.monotonic()
+
+    def is_up(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self.seconds is not None and time.monotonic() - self._begun > self.seconds
+
+
+def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left: _Time) -> Advice:
     notes: list[str] = []
-    tried = _tried(workshop, notes)
+    tried = _tried(workshop, notes, time_left)
     largest, curve = _batches(estimate, limit_bytes, notes)
     size = estimate.subject.batch_size
     if largest is not None and 0 < largest < size:
@@ -78,14 +96,14 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop) -> Advice:
             *([_eight_bits(estimate, limit_bytes)] if slots else []),
             *([] if estimate.subject.strategy else [_replicas(estimate, limit_bytes)]),
         ),
-        combination=_combination(workshop, estimate, limit_bytes, tried, helpful),
+        combination=_combination(workshop, estimate, limit_bytes, tried, helpful, time_left),
         batch_curve=curve,
         max_batch_size=largest,
         notes=(*workshop.notes, *notes),
     )
 
 
-def _tried(workshop: Workshop, notes: list[str]) -> list[tuple[Proposal, Estimate]]:
+def _tried(workshop: Workshop, notes: list[str], time_left: _Time) -> list[tuple[Proposal, Estimate]]:
     """The estimate with each change; XLA compiles one while the next is traced."""
     tried: list[tuple[Proposal, Estimate]] = []
     waiting: deque[tuple[Proposal, Callable[[], Estimate]]] = deque()
@@ -97,7 +115,11 @@ def _tried(workshop: Workshop, notes: list[str]) -> list[tuple[Proposal, Estimat
         except Exception as error:
             notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
 
+    left_out: list[str] = []
     for proposal in workshop.proposals():
+        if time_left.is_up():
+            left_out.append(proposal.title)
+            continue
         try:
             waiting.append((proposal, workshop.begun(proposal.change)))
         except Exception as error:
@@ -106,6 +128,8 @@ def _tried(workshop: Workshop, notes: list[str]) -> list[tuple[Proposal, Estimat
             take()
     while waiting:
         take()
+    if left_out:
+        notes.append(f"After {time_left.seconds:g} seconds these were left out: {'; '.join(left_out)}.")
     return tried
 
 
@@ -208,6 +232,7 @@ def _combination(
     limit_bytes: int,
     tried: list[tuple[Proposal, Estimate]],
     helpful: list[Lever],
+    time_left: _Time,
 ) -> Combination | None:
     """The fewest changes that make it fit; of as many, those that ask for least."""
     if estimate.fits(limit_bytes):
@@ -225,6 +250,8 @@ def _combination(
             if len({proposal.kind for proposal in chosen}) == count
         ]
         for chosen in sets[:MOST_SETS]:
+            if time_left.is_up():
+                return None
             change = chosen[0].change
             for other in chosen[1:]:
                 change = change.with_also(other.change)

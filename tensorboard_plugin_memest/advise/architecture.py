@@ -31,8 +31,8 @@ _PASSES_ON = frozenset(
         "ReLU",
     }
 )
-# What takes several inputs of one size.
-_OF_ONE_SIZE = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
+# What takes inputs of one size only.
+_OF_ONE_SIZE = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Reshape", "Subtract"})
 # What says how large a layer is.
 _SIZES = {
     **dict.fromkeys(("Dense", "LSTM", "GRU", "SimpleRNN"), "units"),
@@ -134,11 +134,11 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
         )
 
 
-def _is_merged(blueprint: Blueprint, part: Part) -> bool:
-    """Whether what `part` gives is added or the like to something else, so that it must be of that size."""
+def _keeps_size(blueprint: Blueprint, part: Part) -> bool:
+    """Whether what `part` gives must be of the size that it is: it is added to something else, or reshaped."""
     readers = [one for one in blueprint.parts if one.name in part.feeds]
     return any(
-        one.class_name in _OF_ONE_SIZE or (one.class_name in _PASSES_ON and _is_merged(blueprint, one))
+        one.class_name in _OF_ONE_SIZE or (one.class_name in _PASSES_ON and _keeps_size(blueprint, one))
         for one in readers
     )
 
@@ -146,7 +146,7 @@ def _is_merged(blueprint: Blueprint, part: Part) -> bool:
 def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
     size = _SIZES.get(part.class_name)
     # The last layer's size is what the model is asked for.
-    if size is None or not part.feeds or part.config.get(size, 0) < 2 or _is_merged(blueprint, part):
+    if size is None or not part.feeds or part.config.get(size, 0) < 2 or _keeps_size(blueprint, part):
         return
     now = part.config[size]
     several = sum(one.class_name == part.class_name and one.config.get(size) == now for one in blueprint.parts)

@@ -142,13 +142,13 @@ class _Origin:
             "memest.estimate(model, ...) for a model that it trains, and that for what_if()."
         )
 
-    def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
+    def advice(self, estimate: Estimate, limit_bytes: int, seconds: float | None) -> Advice:
         """What to change so that the step fits into `limit_bytes`, as far as that can be changed from outside."""
         # Advice is made of estimates, so it imports this module's neighbours.
         from tensorboard_plugin_memest.advise.advice import advice_for
         from tensorboard_plugin_memest.advise.loop import LoopWorkshop
 
-        return advice_for(estimate, limit_bytes, LoopWorkshop(self, estimate))
+        return advice_for(estimate, limit_bytes, LoopWorkshop(self, estimate), seconds)
 
 
 @contextlib.contextmanager

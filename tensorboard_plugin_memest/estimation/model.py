@@ -202,7 +202,7 @@ class Origin:
             self._made[wanted] = made
         return _for_batch(self._made[wanted], asked, self.given.replicas)
 
-    def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
+    def advice(self, estimate: Estimate, limit_bytes: int, seconds: float | None) -> Advice:
         """What to change so that the training fits into `limit_bytes`; every change is estimated."""
         # Advice is made of estimates, so it imports this module.
         from tensorboard_plugin_memest.advise.advice import advice_for
@@ -210,7 +210,7 @@ class Origin:
 
         if self._first is None or not self._first.trains:
             raise UsageError("advice() is about training, and this estimate is of prediction alone.")
-        return advice_for(estimate, limit_bytes, Workshop(self, estimate))
+        return advice_for(estimate, limit_bytes, Workshop(self, estimate), seconds)
 
     def what_if(self, estimate: Estimate, seconds: float | None) -> WhatIf:
         """The training under other choices, as many combinations as can be begun in `seconds`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -77,7 +78,22 @@ def dominant(items: Iterable[Item]) -> list[Dominant]:
         return decide
     largest = told[0]
     sentence = f"Nothing stands out; the most is {largest.name} with {format_share(largest.bytes, total)} of the peak."
-    return [replace(largest, sentence=sentence)]
+    return [replace(largest, sentence=sentence + _alike_in_words([item for group in ranked for item in group], total))]
+
+
+def _alike_in_words(items: list[Item], total: int) -> str:
+    """What layers whose names differ by the numbers alone hold together, as in a stack of equal blocks."""
+    kinds: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        kinds[re.sub(r"_\d+(?=/|$)", "", item.layer)].append(item)
+    told = []
+    for held in sorted(kinds.values(), key=lambda held: -sum(item.bytes for item in held)):
+        layers, size = {item.layer for item in held}, sum(item.bytes for item in held)
+        if len(layers) > 1 and size >= WORTH_TELLING * total:
+            told.append(
+                f"{len(layers)} like {max(held, key=lambda item: item.bytes).layer} {format_share(size, total)}"
+            )
+    return f" Of layers alike together: {', '.join(told[:3])}." if told else ""
 
 
 def _dominant(group: list[Item], total: int) -> Dominant:

@@ -232,7 +232,7 @@ class Origin(Protocol):
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The same training for another batch size."""
 
-    def advice(self, estimate: Estimate, limit_bytes: int) -> Advice:
+    def advice(self, estimate: Estimate, limit_bytes: int, seconds: float | None) -> Advice:
         """What to change so that the training, whose estimate is given, fits into a limit."""
 
     def what_if(self, estimate: Estimate, seconds: float | None) -> WhatIf:
@@ -371,7 +371,7 @@ class Estimate(AsJson):
             limit_bytes,
         )
 
-    def advice(self, limit: int | str | None = None) -> Advice:
+    def advice(self, limit: int | str | None = None, seconds: float | None = None) -> Advice:
         """What to change so that the training fits into `limit`, or needs less.
 
         Every change is made to the model, without memory, and estimated: an advice takes as long as some ten to twenty
@@ -379,6 +379,7 @@ class Estimate(AsJson):
 
         Args:
             limit: as for `fits`.
+            seconds: time after which no further change is tried; None to try all. Notes name those left out.
 
         Returns:
             An Advice: changes with their peaks, costs and code, and the fewest that make it fit. `print` it.
@@ -387,7 +388,7 @@ class Estimate(AsJson):
             ValueError: as for `fits`, or the estimate does not know what it was made of (it was read from JSON).
         """
         limit_bytes = self._resolved(limit, "advice").bytes
-        return self._known_origin("advice").advice(self, limit_bytes)
+        return self._known_origin("advice").advice(self, limit_bytes, seconds)
 
     def what_if(self, seconds: float | None = WHAT_IF_SECONDS) -> WhatIf:
         """The same training with other batch sizes, optimizers, precisions and modes, and combinations of them.

@@ -66,12 +66,14 @@ def array_stages(data: Any, batch_size: int, validation_split: float, books: Boo
         count * batch.own_bytes,
         count,
         batch,
-        f"Batches of {size} gathered ahead by {books.cores} calls, and the one in use.",
+        f"Batches of {size} gathered ahead by {books.cores} calls, those that wait, and the one in use; fewer, down "
+        "to two, where tf.data sees no need.",
     )
     own = sum(leaf.own_bytes for leaf in leaves)
     books.note(f"The arrays themselves, {format_bytes(own)}, exist before and are not in these numbers.")
-    # The copies that the conversion leaves behind, and the arrays that Keras casts to its float type before.
-    return held + sum(leaf.tensor_bytes for leaf in leaves if leaf.cast)
+    # The copies that the conversion leaves behind, and the arrays that Keras casts to its float type before. There are
+    # no batches yet.
+    return held + sum(leaf.tensor_bytes for leaf in leaves if leaf.cast) - count * batch.own_bytes
 
 
 def py_dataset_stages(data: keras.utils.PyDataset, sample: bool, books: Books) -> None:

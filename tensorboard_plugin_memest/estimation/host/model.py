@@ -109,7 +109,7 @@ def _estimate(books: Books, startup: int = 0) -> HostEstimate:
     versions["tensorflow"] = tf.__version__
     return HostEstimate(
         stages=stages,
-        startup_bytes=sum(stage.bytes for stage in stages) + startup,
+        startup_bytes=sum(stage.bytes for stage in stages) + max(0, startup),
         slack_bytes=books.slack + pool_books_bytes(books.large),
         assumptions=tuple(books.notes),
         versions=versions,

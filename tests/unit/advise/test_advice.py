@@ -384,3 +384,10 @@ def test_layers_whose_size_others_share_keep_it():
     titles = [one.title for one in Workshop(made.origin, made).proposals() if one.name.startswith("smaller_conv2d")]
     assert any("free" in title for title in titles)
     assert not any("shared" in title for title in titles)
+
+
+def test_when_the_time_is_up_it_says_what_was_left_out():
+    made = estimate(images)
+    advice = made.advice(made.peak_bytes // 2, seconds=0)
+    assert not {one.name for one in advice.levers} & {"sgd", "global_pooling"}
+    assert any("After 0 seconds these were left out: Optimizer SGD; " in note for note in advice.notes)

@@ -79,4 +79,16 @@ def test_parts_that_are_crumbs_of_the_whole_are_not_put_into_words():
 
 def test_where_nothing_decides_the_largest_is_told_as_such():
     (found,) = dominant([tensor(f"layer_{n}", 10 if n else 11) for n in range(100)])
-    assert found.sentence == "Nothing stands out; the most is layer_0 with 1.1 % of the peak."
+    assert found.sentence == (
+        "Nothing stands out; the most is layer_0 with 1.1 % of the peak. "
+        "Of layers alike together: 100 like layer_0 100.0 %."
+    )
+
+
+def test_equal_blocks_are_told_together_where_none_stands_out():
+    blocks = [tensor(f"block_{n}/attention", 4) for n in range(1, 21)] + [
+        tensor(f"block_{n}/dense", 3) for n in range(9)
+    ]
+    (found,) = dominant([*blocks, *(tensor(name, 2) for name in ("head", "table", "norm", "other"))])
+    told = "20 like block_1/attention 69.6 %, 9 like block_0/dense 23.5 %"
+    assert found.sentence.endswith(f"Of layers alike together: {told}.")
