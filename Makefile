@@ -34,7 +34,7 @@ FRONTEND_SOURCES := $(addprefix frontend/,package.json package-lock.json vite.co
 NODE_WILL_DO := const [major, minor] = process.versions.node.split(".").map(Number); \
   process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
-.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead benchmark-profile benchmark-tab looks frontend browser clean
+.PHONY: help demo test lint benchmark-accuracy benchmark-modes benchmark-saving benchmark-example benchmark-cap benchmark-attribution benchmark-speed benchmark-host benchmark-advice benchmark-overhead benchmark-profile benchmark-tab looks recordings frontend browser clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.* ## ' Makefile | sed -E 's/^([a-z-]+):.* ## /make \1\t/' | expand -t 30
@@ -92,6 +92,9 @@ benchmark-tab: browser $(STATIC) ## how soon the tab shows something, how 10,000
 
 looks: browser $(STATIC) ## renew the pictures that the tab's looks are held against; look at them before a commit
 	MEMEST_RENEW_LOOKS=1 python -m pytest tests/browser/test_looks.py
+
+recordings: $(STAMPS)/dev ## renew what the development page of the tab shows: trains a small network, for a minute or two
+	python -m tools.record
 
 frontend: $(STATIC) ## build the tab's static files
 

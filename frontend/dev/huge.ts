@@ -1,19 +1,27 @@
 import {
   CATEGORIES,
+  type AliveItem,
   type BytesPerCategory,
   type Category,
-  type Item,
+  type Curve,
+  type Headline,
   type LayerGroup,
   type LayerRow,
+  type Moment,
+  type MomentGroup,
+  type Overview,
+  type PeaksAnswer,
   type Phase,
   type Window,
 } from "../src/model/types";
-import type { Recording } from "./recorded";
+import { keyOf, type Answers } from "./recorded";
 
-/** A made-up model of `count` layers in nested blocks, to see how the tab bears its size. */
-export function hugeRecording(count: number): Recording {
+const NAME = "experiments/2026-11/backbone-large/with-a-rather-long-name";
+
+/** Answers about a made-up model of `count` layers in nested blocks, to see how the tab bears its size; first of `runs`. */
+export function hugeAnswers(count: number, runs: readonly Headline[]): Answers {
   const layers: LayerRow[] = [];
-  const items: Item[] = [];
+  const alive: MomentGroup[] = [];
   for (let n = 0; n < count; n++) {
     const path = `backbone/stage_${Math.floor(n / 500)}/block_${Math.floor(n / 10) % 50}/attention/layer_with_a_long_name_${n}`;
     const width = 256 * (1 + (n % 7));
@@ -33,19 +41,20 @@ export function hugeRecording(count: number): Recording {
       measured_bytes: sum(bytes) + (n % 13 ? 0 : 4096 * n),
       difference_bytes: n % 13 ? 0 : 4096 * n,
     });
-    for (const [category, held] of Object.entries(bytes) as [Category, number][]) {
-      items.push({
-        layer: path,
-        name: `${path}/${category}`,
-        category,
-        role: category === "activations" ? "MatMul output" : category,
-        variable: category === "activations" ? null : `${path}/kernel`,
-        shape: [32, 512, width],
-        dtype: "float32",
-        requested_bytes: held,
-        bytes: held,
-      });
-    }
+    const items = (Object.entries(bytes) as [Category, number][]).map(([category, held]): AliveItem => ({
+      layer: path,
+      name: `${path}/${category}`,
+      category,
+      role: category === "activations" ? "MatMul output" : category,
+      variable: category === "activations" ? null : `${path}/kernel`,
+      shape: [32, 512, width],
+      dtype: "float32",
+      requested_bytes: held,
+      bytes: held,
+      count: 1,
+      all_bytes: held,
+    }));
+    alive.push({ key: path, bytes: sum(bytes), count: items.length, categories: bytes, items });
   }
   const rest: BytesPerCategory = {
     inputs: 67_108_864,
@@ -63,7 +72,7 @@ export function hugeRecording(count: number): Recording {
     measured_bytes: sum(rest),
     difference_bytes: 0,
   });
-  items.sort((a, b) => b.bytes - a.bytes);
+  alive.sort((a, b) => b.bytes - a.bytes);
   const categories = total(layers);
   const peak = sum(categories);
   const parameters = layers.reduce((all, layer) => all + layer.parameters, 0);
@@ -83,20 +92,36 @@ export function hugeRecording(count: number): Recording {
     phase("step", categories),
   ];
   const ticks = Array.from({ length: 2000 }, (_, n) => n * 20);
-  const curve = {
+  const live = ticks.map((_, n) => Math.round(peak * (0.25 + 0.75 * Math.sin((Math.PI * n) / 1999) ** 2)));
+  const position = live.indexOf(Math.max(...live));
+  const ops = Array.from({ length: 40 }, (_, n) => `backbone/stage_0/block_${n}/attention/MatMul`);
+  const highest = { position: 20 * position, tick: ticks[position]!, live_bytes: live[position]!, op: ops[0]! };
+  const curve: Curve = {
     peak_bytes: peak,
     events: 40_000,
+    extent: [0, ticks.at(-1)!],
+    peak: highest,
     timeline: {
-      unit: "op" as const,
+      unit: "op",
       ticks,
-      live_bytes: ticks.map((_, n) => Math.round(peak * (0.25 + 0.75 * Math.sin((Math.PI * n) / 1999) ** 2))),
+      live_bytes: live,
       op_index: ticks.map((_, n) => n % 40),
-      ops: Array.from({ length: 40 }, (_, n) => `backbone/stage_0/block_${n}/attention/MatMul`),
+      ops,
+      layers: ops.map(() => null),
+      positions: ticks,
       spans: [
         { name: "forward", start: 0, end: 20_000 },
         { name: "backward", start: 20_000, end: 40_000 },
       ],
     },
+  };
+  const moment: Moment = {
+    ...highest,
+    unit: "op",
+    by: "layer",
+    bytes: sum(Object.fromEntries(alive.map(({ key, bytes }) => [key, bytes]))),
+    count: alive.reduce((all, group) => all + group.count, 0),
+    groups: alive,
   };
   const first = layers[0]!;
   const dominant = {
@@ -126,76 +151,85 @@ export function hugeRecording(count: number): Recording {
     before_bytes: null,
     limit_bytes: 85_899_345_920,
   };
-  return {
-    about: "Generated; no measurement.",
-    headline: {
-      name: "experiments/2026-11/backbone-large/with-a-rather-long-name",
-      model: "backbone",
-      optimizer: "AdamW",
-      batch_size: 32,
-      mode: "xla",
-      device: "GPU",
+  const headline: Headline = {
+    name: NAME,
+    model: "backbone",
+    optimizer: "AdamW",
+    batch_size: 32,
+    mode: "xla",
+    device: "GPU",
+    peak_bytes: peak,
+    measured_peak_bytes: measuredPeak,
+    limit_bytes: null,
+    problems: [],
+  };
+  const overview: Overview = {
+    name: NAME,
+    estimate: {
+      subject: {
+        model_name: "backbone",
+        model_class: "Functional",
+        parameters,
+        trainable_parameters: parameters - 1_048_576,
+        optimizer: "AdamW",
+        batch_size: 32,
+        mode: "xla",
+        device: "GPU",
+        pool: "preallocated",
+        versions: { memest: "0.1.0" },
+      },
       peak_bytes: peak,
-      measured_peak_bytes: measuredPeak,
-      limit_bytes: null,
-      problems: [],
-    },
-    overview: {
-      name: "experiments/2026-11/backbone-large/with-a-rather-long-name",
-      estimate: {
-        subject: {
-          model_name: "backbone",
-          model_class: "Functional",
-          parameters,
-          trainable_parameters: parameters - 1_048_576,
-          optimizer: "AdamW",
-          batch_size: 32,
-          mode: "xla",
-          device: "GPU",
-          pool: "preallocated",
-          versions: { memest: "0.1.0" },
-        },
-        peak_bytes: peak,
-        peak_phase: "step",
-        resident_bytes: Math.round(peak * 0.3),
-        phases,
-        layers,
-        groups: groupsOf(layers),
-        total: {
-          parameters,
-          bytes_per_category: categories,
-          bytes_at_peak: peak,
-          measured_bytes: layers.reduce((all, layer) => all + layer.measured_bytes!, 0),
-          difference_bytes: layers.reduce((all, layer) => all + layer.difference_bytes!, 0),
-        },
-        dominant: [dominant],
-        assumptions: ["Generated by the development page."],
+      peak_phase: "step",
+      resident_bytes: Math.round(peak * 0.3),
+      phases,
+      layers,
+      groups: groupsOf(layers),
+      total: {
+        parameters,
+        bytes_per_category: categories,
+        bytes_at_peak: peak,
+        measured_bytes: layers.reduce((all, layer) => all + layer.measured_bytes!, 0),
+        difference_bytes: layers.reduce((all, layer) => all + layer.difference_bytes!, 0),
       },
-      verdict: null,
-      crash: null,
-      advice: null,
-      measured: {
-        peak_bytes: measuredPeak,
-        total_peak_bytes: measuredPeak,
-        pipeline_bytes: 0,
-        difference: (peak - measuredPeak) / measuredPeak,
-        host: null,
-        totals: [],
-        phases: { step: measuredPeak },
-        devices: [{ ...device, peak_bytes: measuredPeak, steps: 50_000 }],
-        profiles: [],
-        notes: [],
-      },
-      problems: [],
+      dominant: [dominant],
+      assumptions: ["Generated by the development page."],
     },
-    timelines: { build: curve, first_step: curve, step: curve },
-    items: Object.fromEntries(phases.map(({ name }) => [name, { items }])),
-    peaks: { devices: [{ ...device, windows }] },
-    profiles: {},
+    verdict: null,
+    crash: null,
+    advice: null,
+    measured: {
+      peak_bytes: measuredPeak,
+      total_peak_bytes: measuredPeak,
+      pipeline_bytes: 0,
+      difference: (peak - measuredPeak) / measuredPeak,
+      host: null,
+      totals: [],
+      phases: { step: measuredPeak },
+      devices: [{ ...device, peak_bytes: measuredPeak, steps: 50_000 }],
+      profiles: [],
+      notes: [],
+    },
+    problems: [],
+  };
+  const peaks: PeaksAnswer = { devices: [{ ...device, windows }], beside: [], leaks: [] };
+  const of = (route: string, parameters: Record<string, string> = {}): string =>
+    keyOf(route, Object.entries({ run: NAME, ...parameters }));
+  return {
+    runs: { runs: [headline, ...runs] },
+    [of("overview")]: overview,
+    [of("peaks")]: peaks,
+    [of("host")]: { host: null },
+    [of("what_if")]: { what_if: null },
+    ...(Object.fromEntries(
+      phases.flatMap(({ name: phase }): [string, unknown][] => [
+        [of("timeline", { phase }), curve],
+        [of("moment", { phase, by: "layer" }), moment],
+      ]),
+    ) as Answers),
   };
 }
 
-function sum(categories: BytesPerCategory): number {
+function sum(categories: Readonly<Record<string, number>>): number {
   return Object.values(categories).reduce((all, bytes) => all + bytes, 0);
 }
 

@@ -1,33 +1,45 @@
 /**
  * The Memory tab without anything running: `npm run dev`, then choose a state below the tab.
  *
- * The recordings are samples in the form of docs/http_api.md; each says so in its `about`.
+ * What is recorded is what the plugin answered about two real trainings; `make recordings` makes them anew.
  */
 import { mount } from "../src";
 import { ApiError, type Api } from "../src/model/api";
-import { hugeRecording } from "./huge";
-import { recordedApi, type Recording } from "./recorded";
-import asAsked from "./recordings/as-asked.json";
-import sgdMeasured from "./recordings/sgd-measured.json";
-import small from "./recordings/small.json";
+import type { Headline } from "../src/model/types";
+import { hugeAnswers } from "./huge";
+import { recordedApi, type Answers } from "./recorded";
+import recordings from "./recordings.json";
 
-const RECORDED = [asAsked, sgdMeasured, small] as unknown as Recording[];
+const RECORDED: Answers = recordings;
+const RUNS = recordings.runs.runs as Headline[];
 
 const never = new Promise<never>(() => undefined);
 const broken = (): Promise<never> =>
   Promise.reject(new ApiError("The event file of this run ends in the middle of a record.", 500));
 
+/** The first recorded run under many names. */
+function manyRuns(): Api {
+  const api = recordedApi(RECORDED);
+  const { name } = RUNS[0]!;
+  const asked = Object.entries(api).map(([route, ask]) => [
+    route,
+    (_run: string, ...rest: unknown[]) => (ask as (...all: unknown[]) => unknown)(name, ...rest),
+  ]);
+  const same = Object.fromEntries(asked) as Api;
+  return {
+    ...same,
+    gpus: api.gpus,
+    xprofSessions: api.xprofSessions,
+    runs: () => Promise.resolve(Array.from({ length: 60 }, (_, n) => ({ ...RUNS[0]!, name: `sweep/lr-${n}` }))),
+    overview: async (run, limit) => ({ ...(await same.overview(run, limit)), name: run }),
+  };
+}
+
 const STATES: Record<string, () => Api> = {
   recorded: () => recordedApi(RECORDED),
-  huge: () => recordedApi([hugeRecording(10_000), ...RECORDED]),
-  "many-runs": () =>
-    recordedApi(
-      Array.from({ length: 60 }, (_, n) => {
-        const name = `sweep/lr-${n}`;
-        return { ...RECORDED[2]!, headline: { ...RECORDED[2]!.headline, name } };
-      }),
-    ),
-  empty: () => recordedApi([]),
+  huge: () => recordedApi({ ...RECORDED, ...hugeAnswers(10_000, RUNS) }),
+  "many-runs": manyRuns,
+  empty: () => recordedApi({ ...RECORDED, runs: { runs: [] } }),
   loading: () => ({ ...recordedApi(RECORDED), runs: () => never }),
   "loading-run": () => ({ ...recordedApi(RECORDED), overview: () => never }),
   error: () => ({ ...recordedApi(RECORDED), overview: broken }),

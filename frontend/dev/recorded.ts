@@ -1,151 +1,61 @@
-import { ApiError, type Api } from "../src/model/api";
-import type {
-  AliveItem,
-  Curve,
-  Gpu,
-  Grouping,
-  Headline,
-  HostEstimate,
-  Item,
-  Moment,
-  Overview,
-  PeaksAnswer,
-  Timeline,
-  WhatIf,
-} from "../src/model/types";
-import type { Range } from "../src/views/stretch";
+import { httpApi, type Api } from "../src/model/api";
+import type { Timeline } from "../src/model/types";
 
-/** A whole curve as it was recorded: what the server adds to it is added here. */
-export interface RecordedCurve {
-  peak_bytes: number;
-  events: number;
-  timeline: Omit<Timeline, "layers" | "positions">;
+/** What the server answered: by route and parameters, as `tools/record.py` and `keyOf` write them. */
+export type Answers = Readonly<Record<string, unknown>>;
+
+const BASE = "http://recorded.invalid/data/plugin/memest/";
+/** What of a curve is wanted; all of it is recorded. */
+const STRETCH = ["from", "to"];
+
+/** An Api that answers from recordings. What was not recorded is an error in words, as from the server. */
+export function recordedApi(answers: Answers): Api {
+  return httpApi(BASE, (url) => Promise.resolve(respond(answers, url as URL)));
 }
 
-/** All answers about one run, as the HTTP API gives them. */
-export interface Recording {
-  /** Where the numbers come from. */
-  about: string;
-  headline: Headline;
-  overview: Overview;
-  timelines: Record<string, RecordedCurve>;
-  /** What is alive at the peak of each phase. */
-  items: Record<string, { items: Item[] }>;
-  peaks: Partial<PeaksAnswer>;
-  /** Left out where the data pipeline was not estimated. */
-  host?: HostEstimate;
-  /** Left out where nothing else was estimated. */
-  whatIf?: WhatIf;
-  profiles: Record<string, RecordedCurve>;
+/** `overview run=adam`: the route and its parameters in order. */
+export function keyOf(route: string, parameters: Iterable<[string, string]> = []): string {
+  return [route, ...[...parameters].map(([name, value]) => `${name}=${value}`).sort()].join(" ");
 }
 
-/** An Api that answers from recordings. It judges no limit of its own: that is the server's. */
-export function recordedApi(recordings: readonly Recording[]): Api {
-  const find = (run: string): Promise<Recording> => {
-    const found = recordings.find(({ headline }) => headline.name === run);
-    return found ? Promise.resolve(found) : Promise.reject(new ApiError(`There is no recording of ${run}.`, 404));
-  };
-  const known = <T>(value: T | undefined, what: string): T => {
-    if (value === undefined) {
-      throw new ApiError(`The recording has no ${what}.`, 404);
-    }
-    return value;
-  };
+function respond(answers: Answers, url: URL): Response {
+  const route = url.pathname.split("/").at(-1)!;
+  if (route === "plugins_listing") {
+    return json({});
+  }
+  const parameters = [...url.searchParams].filter(([name]) => !STRETCH.includes(name));
+  const answer = answers[keyOf(route, parameters)];
+  if (answer !== undefined) {
+    return json(stretched(answer, url.searchParams));
+  }
+  const limit = url.searchParams.get("limit");
+  return limit
+    ? json({ error: `The recordings know no limit but their own, and not '${limit}'.` }, 400)
+    : json({ error: `The recordings have no answer to "${keyOf(route, parameters)}".` }, 404);
+}
+
+/** The events from tick to tick of an answer that is a curve; any other as it is. */
+function stretched(answer: unknown, parameters: URLSearchParams): unknown {
+  if (!parameters.has("from")) {
+    return answer;
+  }
+  const curve = answer as { timeline: Timeline };
+  const [from, to] = STRETCH.map((name) => Number(parameters.get(name))) as [number, number];
+  const { ticks, live_bytes, op_index, positions } = curve.timeline;
+  const inside = ticks.flatMap((tick, n) => (tick >= from && tick <= to ? [n] : []));
+  const only = (values: readonly number[]): number[] => inside.map((n) => values[n]!);
   return {
-    compare: () => Promise.reject(new ApiError("The development page holds no comparison.", 500)),
-    xprofSessions: () => Promise.resolve([]),
-    gpus: () => Promise.resolve(GPUS),
-    runs: () => Promise.resolve(recordings.map(({ headline }) => headline)),
-    overview: async (run, limit) => {
-      const { overview } = await find(run);
-      if (limit && limit !== "9.29GiB") {
-        throw new ApiError(`'${limit}' is not a memory size. The development page knows one: '9.29GiB'.`, 400);
-      }
-      return overview;
-    },
-    timeline: async (run, phase, stretch) =>
-      curveOf(known((await find(run)).timelines[phase], `curve of ${phase}`), stretch),
-    profile: async (run, id, stretch) => curveOf(known((await find(run)).profiles[id], `profile ${id}`), stretch),
-    aligned: () => Promise.reject(new ApiError("The recordings have no aligned step.", 404)),
-    moment: async (run, { phase, at }, by) => {
-      const { timelines, items } = await find(run);
-      const { peak } = curveOf(known(timelines[phase ?? ""], "moments of a profile"), null);
-      if (at !== undefined && at !== peak?.position) {
-        throw new ApiError("The development page knows what is alive at the peak only.", 404);
-      }
-      return momentOf(known(items[phase ?? ""], `items of ${phase}`).items, peak!, by);
-    },
-    peaks: async (run) => ({ devices: [], beside: [], leaks: [], ...(await find(run)).peaks }),
-    host: async (run) => ({ host: (await find(run)).host ?? null }),
-    whatIf: async (run) => ({ what_if: (await find(run)).whatIf ?? null }),
-  };
-}
-
-function curveOf({ peak_bytes, events, timeline }: RecordedCurve, stretch: Range | null): Curve {
-  const { ticks, live_bytes, op_index, ops } = timeline;
-  const position = live_bytes.indexOf(Math.max(...live_bytes));
-  const positions = ticks.flatMap((tick, n) => (!stretch || (tick >= stretch[0] && tick <= stretch[1]) ? [n] : []));
-  const only = (values: number[]): number[] => positions.map((n) => values[n]!);
-  return {
-    peak_bytes,
-    events,
-    extent: ticks.length ? [ticks[0]!, ticks.at(-1)!] : null,
-    peak:
-      position < 0
-        ? null
-        : {
-            position,
-            tick: ticks[position]!,
-            live_bytes: live_bytes[position]!,
-            op: ops[op_index[position]!] ?? "",
-          },
+    ...curve,
     timeline: {
-      ...timeline,
+      ...curve.timeline,
       ticks: only(ticks),
       live_bytes: only(live_bytes),
       op_index: only(op_index),
-      positions,
-      layers: ops.map(() => null),
+      positions: only(positions),
     },
   };
 }
 
-function momentOf(items: readonly Item[], peak: NonNullable<Curve["peak"]>, by: Grouping): Moment {
-  const keys: Record<Grouping, (item: Item) => string> = {
-    layer: ({ layer }) => layer,
-    op: ({ role }) => role,
-    category: ({ category }) => category,
-    shape: ({ shape, dtype }) => (shape ? `[${shape.join(", ")}] ${dtype ?? ""}` : "(shape not known)"),
-  };
-  const groups = new Map<string, AliveItem[]>();
-  for (const item of items) {
-    const key = keys[by](item);
-    groups.set(key, [...(groups.get(key) ?? []), { ...item, count: 1, all_bytes: item.bytes }]);
-  }
-  const sum = (held: readonly Item[]): number => held.reduce((all, { bytes }) => all + bytes, 0);
-  return {
-    ...peak,
-    unit: "op",
-    by,
-    bytes: sum(items),
-    count: items.length,
-    groups: [...groups]
-      .map(([key, held]) => ({
-        key,
-        bytes: sum(held),
-        count: held.length,
-        categories: Object.fromEntries(
-          held.map(({ category }) => [category, sum(held.filter((item) => item.category === category))]),
-        ),
-        items: held,
-      }))
-      .sort((a, b) => b.bytes - a.bytes),
-  };
+function json(answer: unknown, status = 200): Response {
+  return new Response(JSON.stringify(answer), { status });
 }
-
-const gib = (count: number): number => count * 2 ** 30;
-
-const GPUS: Gpu[] = [
-  { name: "RTX 3080 10GB", vendor: "NVIDIA", memory_bytes: gib(10), usable_bytes: gib(8.5), carries: null },
-  { name: "g5.xlarge", vendor: "NVIDIA", memory_bytes: gib(22.5), usable_bytes: gib(21), carries: "A10G" },
-];

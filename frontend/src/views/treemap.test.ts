@@ -26,6 +26,14 @@ describe("the treemap", () => {
     }
   });
 
+  it("leaves something of each of very many", () => {
+    const [group] = groups;
+    const many = Array.from({ length: 5000 }, (_, n) => ({ ...group!, key: `net/${n}` }));
+    expect(
+      Math.min(...treemapOf(many, 600, 300).flatMap(({ items }) => items.map(({ box }) => area(box)))),
+    ).toBeGreaterThan(0.5 * ((600 * 300) / 5000 / 3));
+  });
+
   it("has room for a heading only where a group is large", () => {
     expect(boxes[0]!.items[0]!.box.top - boxes[0]!.box.top).toBeGreaterThan(10);
     const small = treemapOf(groups, 60, 30);

@@ -26,11 +26,15 @@ export function treemapOf(groups: readonly MomentGroup[], width: number, height:
     })),
   }).sum(({ bytes }) => bytes);
   const heading = groups.length > 1 ? HEADING : 0;
+  // Between very many, gaps would leave nothing of the smallest.
+  const gap = (widest: number, count: number): number => Math.min(widest, Math.sqrt((width * height) / count) / 8);
+  const buffers = groups.reduce((all, { items }) => all + items.length, 0);
+  const gaps = [gap(3, groups.length), gap(1, buffers)] as const;
   const laid = treemap<Node>()
     .tile(treemapSquarify)
     .size([width, height])
     .paddingOuter(0)
-    .paddingInner((node) => (node.depth === 0 ? 3 : 1))
+    .paddingInner(({ depth }) => gaps[depth === 0 ? 0 : 1])
     // Where a heading would take most of a group, its colour says more.
     .paddingTop((node) =>
       node.depth === 1 && node.y1 - node.y0 > 2.5 * HEADING && node.x1 - node.x0 > 40 ? heading : 0,
