@@ -1,6 +1,6 @@
 """Makes the demo's runs, shows what they came to, and opens TensorBoard on them.
 
-python -m demo [--no-serve] [--port N] [--fresh] [--train RUN ...]
+python -m demo [--no-serve] [--phases] [--port N] [--fresh] [--train RUN ...]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from demo.clips import write_clips
-from demo.results import as_table, read_result
+from demo.results import as_markdown, as_table, read_result
 from demo.runs import REPOSITORY, RUNS, DemoError, is_made, make
 from demo.serve import serve
 
@@ -52,6 +52,8 @@ def main() -> int:
 
     results = {run.name: read_result(runs / run.name) for run in RUNS}
     console.print(as_table(results, LIMIT))
+    if args.phases:
+        console.print(as_markdown(results), markup=False, soft_wrap=True)
     for name, result in results.items():
         for note in result.notes:
             console.print(f"{name}: {note}", markup=False, soft_wrap=True)
@@ -63,6 +65,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo", description="Fills a log directory worth looking at.")
     parser.add_argument("--no-serve", dest="serve", action="store_false", help="make the runs and stop there")
+    parser.add_argument("--phases", action="store_true", help="print the phases, too, as docs/estimates.md has them")
     parser.add_argument("--port", type=int, help="port of TensorBoard (default: 6006, or the next free one)")
     parser.add_argument("--fresh", action="store_true", help="make everything anew, and keep nothing of before")
     names = [run.name for run in RUNS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.comparison import compare_devices
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.measured import MeasuredPeaks
-from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
+from tensorboard_plugin_memest.memory.units import MIB, format_bytes, parse_bytes
+
+BUILD = "build"
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,19 @@ class Result:
 
     Attributes:
         estimate: the prediction.
-        measured_bytes: the highest measured peak of any step itself, without the data pipeline; None when the run was
+        measured: the measured peak of each phase, of steps without the data pipeline, in bytes; empty when the run was
             not trained.
         notes: why something was not measured.
     """
 
     estimate: Estimate
-    measured_bytes: int | None
+    measured: Mapping[str, int]
     notes: tuple[str, ...]
+
+    @property
+    def measured_bytes(self) -> int | None:
+        """The highest measured peak of any step itself; None when the run was not trained."""
+        return max((size for phase, size in self.measured.items() if phase != BUILD), default=None)
 
 
 def read_records(run_directory: Path) -> list[Record]:
@@ -63,11 +71,15 @@ def read_result(run_directory: Path) -> Result:
             notes = record.sentences
     if estimate is None:
         raise ValueError(f"{run_directory} holds no estimate of memest's.")
-    return Result(estimate, compare_devices(estimate, peaks.values()).step_peak_bytes, notes)
+    measured = dict(compare_devices(estimate, peaks.values()).phases)
+    before = [one.before_bytes for one in peaks.values() if one.before_bytes is not None]
+    if before:
+        measured[BUILD] = max(before)
+    return Result(estimate, measured, notes)
 
 
 def as_table(results: dict[str, Result], limit: str) -> Table:
-    """The table the demo ends with: one row a run."""
+    """The table the demo ends with: one row a run, with the phase that takes most."""
     table = Table(title=f"Memory of the training, against {limit}", title_justify="left")
     table.add_column("run")
     table.add_column("what it is")
@@ -89,3 +101,24 @@ def as_table(results: dict[str, Result], limit: str) -> Table:
             result.estimate.fits(parse_bytes(limit)).outcome,
         )
     return table
+
+
+def as_markdown(results: Mapping[str, Result]) -> str:
+    """Each phase as it was predicted (and can be, by the order of ops) and measured, in MiB, for the documentation."""
+    phases = {BUILD: "build", "first_step": "first step", "step": "step"}
+    columns = [
+        "run",
+        *(f"predicted: {told}" for told in phases.values()),
+        *(f"measured: {told}" for told in phases.values()),
+    ]
+    about = {run.name: run.about for run in RUNS}
+    rows = [columns, ["---"] * len(columns)]
+    for name, result in results.items():
+        predicted = []
+        for phase in (result.estimate.phases[phase] for phase in phases):
+            lowest, highest = phase.peak_range
+            spread = "" if lowest == highest else f" ({lowest / MIB:.0f} to {highest / MIB:.0f})"
+            predicted.append(f"{phase.peak_bytes / MIB:.1f}{spread}")
+        measured = [f"{result.measured[phase] / MIB:.1f}" if phase in result.measured else "" for phase in phases]
+        rows.append([f"`{name}` ({about[name]})", *predicted, *measured])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

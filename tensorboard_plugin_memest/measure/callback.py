@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tensorboard_plugin_memest.log.given_limit import kept_limit
 from tensorboard_plugin_memest.log.logdir import resolve_logdir
@@ -25,6 +26,9 @@ from tensorboard_plugin_memest.memory.measured import EVALUATE, PREDICT
 
 TRAIN_FUNCTION = "train_function"
 _FUNCTIONS = {EVALUATE: "test_function", PREDICT: "predict_function"}
+
+# So a function of the model tells that an epoch's data, whose length was not known, is over. Nothing failed.
+_END_OF_DATA = (StopIteration, tf.errors.OutOfRangeError)
 
 LogModel = Callable[..., "Estimate | None"]
 
@@ -206,6 +210,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
             self._run.end_training()
 
     def _tell_of_other_error(self, error: BaseException) -> None:
+        if isinstance(error, _END_OF_DATA):
+            return
         unwatch(self.model, _FUNCTIONS[self._other])
         if self._run is not None:
             self._run.fail(error, self._other)
@@ -243,6 +249,8 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         return self._run
 
     def _tell_of_error(self, error: BaseException) -> None:
+        if isinstance(error, _END_OF_DATA):
+            return
         unwatch(self.model, TRAIN_FUNCTION)
         self._in_training = False
         if self._run is not None:

@@ -102,13 +102,24 @@ def test_without_a_terminal_it_prints_plain_lines(demo: Demo) -> None:
     assert re.search(r"^Run small \(.*\): \d+ s$", demo.output, re.MULTILINE)
 
 
-def test_a_second_time_it_keeps_what_it_made(demo: Demo) -> None:
+def test_a_second_time_it_keeps_what_it_made(demo: Demo, results: dict[str, Result]) -> None:
     before = _state(demo.runs)
     started = time.monotonic()
-    ran = subprocess.run(demo.command("--no-serve"), cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    command = demo.command("--no-serve", "--phases")
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert time.monotonic() - started < 30
     assert "Run small" not in ran.stdout
     assert _state(demo.runs) == before
+    # What is asked for beside is a row a run, phase by phase.
+    for name, result in results.items():
+        _, _, *cells, _ = next(line for line in ran.stdout.splitlines() if line.startswith(f"| `{name}`")).split("|")
+        for phase, predicted, measured in zip(("build", "first_step", "step"), cells[:3], cells[3:], strict=True):
+            assert float(predicted.split()[0]) == pytest.approx(
+                result.estimate.phases[phase].peak_bytes / 2**20, abs=0.05
+            )
+            assert (measured.strip() != "") == (name in demo.trained)
+            if measured.strip():
+                assert float(measured) == pytest.approx(result.measured[phase] / 2**20, abs=0.05)
 
 
 def test_a_demo_that_was_killed_is_completed_by_the_next(tmp_path: Path) -> None:

@@ -322,6 +322,34 @@ def test_memory_that_runs_out_in_prediction_is_explained_too(tmp_path):
     assert (crash.phase, crash.step, crash.bytes) == ("predict", None, 28)
 
 
+class Counting(keras.layers.Layer):
+    """Fails as TensorFlow does that has run out of memory, when it is called for the 15th time."""
+
+    def build(self, shape):
+        self.calls = self.add_weight(shape=(), dtype="int32", initializer="zeros", trainable=False)
+
+    def call(self, x):
+        self.calls.assign_add(1)
+        tf.debugging.assert_less(self.calls.value, 15, "OOM when allocating tensor with shape[7] and type float")
+        return x
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_memory_that_runs_out_after_data_of_unknown_length_has_ended_once_is_explained(tmp_path):
+    model = keras.Sequential([keras.Input((12, 12, 3)), Counting(), keras.layers.Flatten(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8).filter(lambda x, y: True)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        model.fit(data, epochs=3, verbose=0, callbacks=[measuring(tmp_path)])
+    logged = read_log(tmp_path)
+    (crash,) = logged.crashes
+    assert crash.phase == "step"
+    # The 15th call, in the second epoch of ten steps each; building the model may have been the first.
+    assert crash.step in (13, 14)
+    assert logged.peaks["CPU:0"].steps == crash.step + 1
+    assert len(logged.peaks["CPU:0"].epochs) == 2
+
+
 def test_what_is_in_use_before_each_batch_is_what_tensorflow_reports_before_it(tmp_path):
     class Before(keras.callbacks.Callback):
         def __init__(self) -> None:
