@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -14,13 +16,44 @@ from benchmarks.configuration import Configuration
 def batch_of(configuration: Configuration, model: keras.Model) -> Any:
     """One batch in the structure that `train_step` takes."""
     generator = np.random.default_rng(0)
-    inputs = configuration.inputs if configuration.inputs is not None else _inputs(model)
-    x = _map(lambda spec: _drawn(spec, configuration.batch_size, generator, configuration.vocabulary), inputs)
+    return _drawn_batch(configuration, model, lambda shape, dtype, bound: _drawn(shape, dtype, bound, generator))
+
+
+def drawn_batches(configuration: Configuration, model: keras.Model, *, targets: bool = True) -> tf.data.Dataset:
+    """Batches without an end, each drawn when it is asked for: nothing of them lies in memory before.
+
+    Args:
+        configuration: whose batches.
+        model: its model.
+        targets: whether they come with targets, for a configuration that has some.
+    """
+
+    def draw(number: tf.Tensor) -> Any:
+        seeds = itertools.count()
+
+        def one(shape: tuple[int, ...], dtype: tf.DType, bound: int) -> tf.Tensor:
+            seed = tf.stack([number, next(seeds)])
+            if dtype.is_floating:
+                return tf.random.stateless_uniform(shape, seed, dtype=dtype)
+            return tf.cast(tf.random.stateless_uniform(shape, seed, 0, bound, tf.int64), dtype)
+
+        batch = _drawn_batch(configuration, model, one)
+        return batch if targets else inputs_of(configuration, batch)
+
+    return tf.data.Dataset.range(2**40).map(draw).with_options(_options())
+
+
+def _drawn_batch(
+    configuration: Configuration, model: keras.Model, draw: Callable[[tuple[int, ...], tf.DType, int], tf.Tensor]
+) -> Any:
+    def drawn(specs: Any, bound: int) -> Any:
+        size = configuration.batch_size
+        return _map(lambda spec: draw((size, *spec.shape[1:]), tf.as_dtype(spec.dtype), bound), specs)
+
+    x = drawn(configuration.inputs if configuration.inputs is not None else _inputs(model), configuration.vocabulary)
     targets = _target(model) if configuration.targets is None else configuration.targets
-    if targets == ():
-        return x
     # Whatever the number of classes, the first two exist.
-    return x, _map(lambda spec: _drawn(spec, configuration.batch_size, generator, 2), targets)
+    return x if targets == () else (x, drawn(targets, 2))
 
 
 def inputs_of(configuration: Configuration, batch: Any) -> Any:
@@ -41,10 +74,14 @@ def dataset_of(batch: Any) -> tf.data.Dataset:
     """
     dataset = tf.data.Dataset.from_tensors(keras.tree.lists_to_tuples(batch)).repeat()
     dataset = dataset.map(lambda *parts: _map(tf.raw_ops.DeepCopy, parts if len(parts) > 1 else parts[0], "x"))
+    return dataset.with_options(_options())
+
+
+def _options() -> tf.data.Options:
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
-    return dataset.with_options(options)
+    return options
 
 
 def _map(function: Any, structure: Any, argument: str | None = None) -> Any:
@@ -63,9 +100,7 @@ def _target(model: keras.Model) -> Any:
     return tf.TensorSpec(output.shape[:-1], "int64") if sparse else tf.TensorSpec(output.shape, "float32")
 
 
-def _drawn(spec: Any, batch_size: int, generator: np.random.Generator, bound: int) -> tf.Tensor:
-    shape = (batch_size, *spec.shape[1:])
-    dtype = tf.as_dtype(spec.dtype)
+def _drawn(shape: tuple[int, ...], dtype: tf.DType, bound: int, generator: np.random.Generator) -> tf.Tensor:
     if dtype.is_integer:
         return tf.constant(generator.integers(0, bound, shape), dtype)
     return tf.constant(generator.random(shape, np.float32), dtype)

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from benchmarks.configuration import Configuration
-from benchmarks.data import batch_of, dataset_of, inputs_of
+from benchmarks.data import drawn_batches
 from benchmarks.measure import DEVICE, statistics
 from benchmarks.models import CONFIGURATIONS
 
@@ -48,50 +48,38 @@ def in_mode(model: keras.Model, mode: str) -> keras.Model:
     return model
 
 
-def measure_mode(name: str, mode: str) -> dict[str, list[int]]:
+def measure_mode(name: str, mode: str, steps: int) -> dict[str, list[int]]:
     """Peaks in bytes, a list for each phase; call it in a fresh process.
 
     Steps of training are taken one by one; `evaluate` and `predict` are the model's own methods, over several batches.
-    A phase that the model cannot do, for want of a step of that kind, is left out.
+
+    Args:
+        name: of a configuration.
+        mode: one of MODES.
+        steps: steps of training. What comes afterwards depends on whether they are an even number: there are updates
+            that give variables other memory, and each other step the same.
     """
     configuration = CONFIGURATIONS[name]
     tf.config.experimental.reset_memory_stats(DEVICE)
     model = in_mode(configuration.build(), mode)
     peaks = {"build": [statistics()["peak"]]}
-    fed = Fed()
-    batches = iter(fed.dataset(batch_of(configuration, model)))
+    batches = iter(drawn_batches(configuration, model))
     model.make_train_function()
-    steps = [fed.peak_of(lambda: model.train_function(batches)) for _ in range(STEPS)]
-    peaks["first_step"], peaks["step"] = steps[:1], steps[1:]
+    found = [_peak_of(lambda: model.train_function(batches)) for _ in range(steps)]
+    peaks["first_step"], peaks["step"] = found[:1], found[1:]
     for phase, batch_size in (
         ("evaluate", validation_batch_size(configuration)),
         ("predict", predict_batch_size(configuration)),
     ):
         if phase in phases_of(configuration):
-            batch = batch_of(replace(configuration, batch_size=batch_size), model)
-            dataset = fed.dataset(batch if phase == "evaluate" else inputs_of(configuration, batch))
-            del batch
+            dataset = drawn_batches(replace(configuration, batch_size=batch_size), model, targets=phase == "evaluate")
             run = functools.partial(getattr(model, phase), dataset, steps=BATCHES_A_PASS, verbose=0)
-            peaks[phase] = [fed.peak_of(run) for _ in range(PASSES)]
+            peaks[phase] = [_peak_of(run) for _ in range(PASSES)]
     return peaks
 
 
-class Fed:
-    """Data that lies in the allocator beside what is measured, and is not counted."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-        self._kept: list[Any] = []
-
-    def dataset(self, batch: Any) -> tf.data.Dataset:
-        """Copies of `batch` without an end; the one that they are made from stays."""
-        made = dataset_of(batch)
-        self._kept.append(made)
-        self._bytes += sum(tensor.shape.num_elements() * tensor.dtype.size for tensor in keras.tree.flatten(batch))
-        return made
-
-    def peak_of(self, run: Callable[[], Any]) -> int:
-        """The peak while `run` runs."""
-        tf.config.experimental.reset_memory_stats(DEVICE)
-        run()
-        return statistics()["peak"] - self._bytes
+def _peak_of(run: Callable[[], Any]) -> int:
+    """The peak while `run` runs."""
+    tf.config.experimental.reset_memory_stats(DEVICE)
+    run()
+    return statistics()["peak"]

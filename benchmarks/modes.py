@@ -29,6 +29,7 @@ from benchmarks.measure_modes import (
     GRAPH,
     MODES,
     PHASES,
+    STEPS,
     XLA,
     measure_mode,
     phases_of,
@@ -94,7 +95,7 @@ def _measure(terminal: Console, store: Store, configuration: Configuration, mode
     record = store.record(configuration, _setting(mode))
     while len(record["processes"]) < PROCESSES[mode]:
         try:
-            made = in_process(measure_mode, configuration.name, mode, threads=ONE)
+            made = in_process(measure_mode, configuration.name, mode, STEPS + len(record["processes"]), threads=ONE)
         except ProcessError as error:
             terminal.print(f"{configuration.name}, {mode}: {error}", style="red", highlight=False)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -97,7 +98,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     Every order that can happen is played. The peak of a phase is the one that a typical share of the likely plays stays
     within, and its range goes from the lowest to the highest of all.
     """
-    likely, possible = _plays(run.program or run.further[0].program, device)
+    likely, possible = _plays(run, device)
     if run.is_sent:
         possible += [replace(play, arrival=number) for number, play in enumerate(likely)]
     outlines = [_outline(run, device, play) for play in [*likely, *possible]]
@@ -181,12 +182,24 @@ class _Orders:
 
 
 @dataclass(frozen=True)
-class _Play:
-    """One way in which a run can go.
+class _Way:
+    """One way in which the steps of a program can go.
 
     Attributes:
         orders: makes what decides what runs next: a new one for each step, of those of a run that begins anew.
         edges: what leads where in the executor's graph.
+    """
+
+    orders: Callable[[], _Orders]
+    edges: Edges
+
+
+@dataclass(frozen=True)
+class _Play:
+    """One way in which a run can go.
+
+    Attributes:
+        ways: those of its programs, in order.
         beside: sizes of tensors that lie in the pool beside the run and are not counted: what decides which chunks
             are free, and so how much of one a tensor leaves unused.
         arrival: seed of the order in which the slots' first values arrive, on a worker that gets them from the first;
@@ -194,8 +207,7 @@ class _Play:
         more_steps: how many steps more than others it has.
     """
 
-    orders: Callable[[], _Orders]
-    edges: Edges
+    ways: Sequence[_Way]
     beside: Sequence[int] = ()
     arrival: int | None = None
     more_steps: int = 0
@@ -240,26 +252,29 @@ def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> I
     yield _Stretch("", _on_the_host(device, [handle_event() for _ in run.others]))
     for variable in run.others:
         yield _Stretch("", existing_events(variable, store))
+    ways = iter(play.ways)
     if run.program is not None:
-        yield from _trained(run, device, run.program, play, store)
-    for one in run.further:
-        first = one.program.constant_events()
+        yield from _trained(run, device, run.program, play, next(ways), store)
+    for one, way in zip(run.further, ways, strict=True):
+        first, orders = one.program.constant_events(), way.orders()
         for before in (first, []):
-            # Forward passes alone: which of two ready ops comes first hardly matters.
-            events, begins = Execution(one.program, InlineOrder(), store).run(), 0
+            events, begins = _step(one.program, orders, way, store), 0
             if one.accumulated is not None:
                 events, begins = one.accumulated.around(events)
             yield _Stretch(one.phase, before + events, len(before) + begins)
 
 
-def _trained(run: Run, device: Device, program: Program, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
-    orders = play.orders()
+def _step(program: Program, orders: _Orders, way: _Way, store: VariableStore) -> list[Event]:
+    if orders.learnt is not None:
+        orders.learnt.begin()
+    return Execution(program, orders.next(), store, edges=way.edges).run()
 
-    def step() -> list[Event]:
-        if orders.learnt is not None:
-            orders.learnt.begin()
-        return Execution(program, orders.next(), store, edges=play.edges).run()
 
+def _trained(
+    run: Run, device: Device, program: Program, play: _Play, way: _Way, store: VariableStore
+) -> Iterator[_Stretch]:
+    orders = way.orders()
+    step = functools.partial(_step, program, orders, way, store)
     on_the_host = device.kind == CPU
     if run.is_sent:
         slots = sent_birth_events(run.slots, store, arrival=play.arrival, on_the_host=on_the_host)
@@ -290,13 +305,31 @@ def _trained(run: Run, device: Device, program: Program, play: _Play, store: Var
             yield _Stretch("step", events, 0, moved)
 
 
-def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
-    """The ways that are likely, and others that are possible."""
+def _plays(run: Run, device: Device) -> tuple[list[_Play], list[_Play]]:
+    """The ways of a run that are likely, and others that are possible."""
+    programs = [*([run.program] if run.program is not None else []), *(one.program for one in run.further)]
+    batch = [output.bytes for node in programs[0].graph.nodes if node.op in BATCHES for output in node.outputs]
+    # A graph of many thousand ops has many small peaks instead of one that chance decides; it needs fewer plays.
+    count = max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // programs[0].ops))
+    found = [_ways(program, device, count) for program in programs]
+    likely = [
+        _Play(
+            [ways[number] for ways, _ in found],
+            # On a CPU the pool holds what the data pipeline has ready, too.
+            beside=[size for size in batch if size] * (number % MOST_BATCHES) if device.kind == CPU else (),
+            more_steps=number // 2 % 2,
+        )
+        for number in range(count)
+    ]
+    others = max(len(ways) for _, ways in found)
+    possible = [_Play([ways[min(number, len(ways) - 1)] for _, ways in found]) for number in range(others)]
+    return likely, possible
+
+
+def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], list[_Way]]:
+    """So many likely ways of the steps of a program, and others that are possible."""
     graph = program.graph
     costs = [seconds(graph, index) for index in range(len(graph.nodes))]
-    # A graph of many thousand ops has many small peaks instead of one that chance decides; it needs fewer plays.
-    seeds = range(max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // program.ops)))
-    batch = [output.bytes for node in graph.nodes if node.op in BATCHES for output in node.outputs if output.bytes]
 
     def pool(threads: int, seed: int, *, learns: bool = False) -> Callable[[], _Orders]:
         # Kernels run faster or slower than thought, so which of two threads is done first varies.
@@ -315,19 +348,16 @@ def _plays(program: Program, device: Device) -> tuple[list[_Play], list[_Play]]:
     def inline() -> _Orders:
         return _Orders(InlineOrder)
 
-    def play(orders: Callable[[], _Orders], seed: int) -> _Play:
-        edges = executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed)
-        # On a CPU the pool holds what the data pipeline has ready, too.
-        beside = batch * (seed % MOST_BATCHES) if device.kind == CPU else ()
-        return _Play(orders, edges, beside, more_steps=seed // 2 % 2)
+    def way(orders: Callable[[], _Orders], seed: int) -> _Way:
+        return _Way(orders, executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed))
 
     if device.kind == GPU:
-        return [play(inline, seed) for seed in seeds], [play(pool(1, 0), 0)]
-    likely = [play(pool(device.threads, seed), seed) for seed in seeds]
-    possible = [play(inline, 0)] if device.threads == 1 else [play(pool(1, 0), 0), play(inline, 0)]
+        return [way(inline, seed) for seed in range(count)], [way(pool(1, 0), 0)]
+    likely = [way(pool(device.threads, seed), seed) for seed in range(count)]
+    possible = [way(inline, 0)] if device.threads == 1 else [way(pool(1, 0), 0), way(inline, 0)]
     if program.plan.loops:
         # How soon small kernels are taken for cheap ones depends on what else the machine does, down to never.
-        possible.append(play(pool(device.threads, 0, learns=True), 0))
+        possible.append(way(pool(device.threads, 0, learns=True), 0))
     return likely, possible
 
 

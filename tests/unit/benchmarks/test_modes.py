@@ -9,6 +9,7 @@ from rich.console import Console
 
 from benchmarks import measure_modes, modes
 from benchmarks.configuration import Configuration
+from benchmarks.data import drawn_batches
 
 
 def model() -> keras.Model:
@@ -30,11 +31,19 @@ def test_a_model_that_xla_cannot_take_is_not_measured_as_another_one():
         measure_modes.in_mode(made, "xla")
 
 
-def test_data_that_is_fed_is_counted_and_kept():
-    fed = measure_modes.Fed()
-    dataset = fed.dataset((tf.zeros((4, 3)), tf.zeros((4, 1), tf.int64)))
-    assert fed._bytes == 4 * 3 * 4 + 4 * 8
-    assert fed._kept == [dataset]
+def test_batches_are_drawn_anew_in_the_shapes_and_types_that_the_model_takes():
+    words = tf.TensorSpec((None, 5), "int32")
+    asked = Configuration("words", "family", model, 4, {"words": words}, tf.TensorSpec((None,), "int64"), vocabulary=30)
+    first, second = drawn_batches(asked, model()).take(2)
+    inputs, targets = first
+    assert (inputs["words"].shape, inputs["words"].dtype) == ((4, 5), tf.int32)
+    assert (targets.shape, targets.dtype) == ((4,), tf.int64)
+    assert 0 <= int(tf.reduce_min(inputs["words"]))
+    assert 1 < int(tf.reduce_max(inputs["words"])) < 30
+    assert int(tf.reduce_max(targets)) < 2
+    assert bool(tf.reduce_any(inputs["words"] != second[0]["words"]))
+    (alone,) = drawn_batches(Configuration("plain", "family", model, 7), model(), targets=False).take(1)
+    assert (alone.shape, alone.dtype) == ((7, 3), tf.float32)
 
 
 def test_errors_are_summed_up_for_each_mode_and_phase():

@@ -13,7 +13,7 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
-from tensorboard_plugin_memest.estimation.phases import STEADY_STEPS, TYPICAL, Run, phases_of
+from tensorboard_plugin_memest.estimation.phases import STEADY_STEPS, TYPICAL, Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.replay import Memory
 from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tests.unit.estimation.graphs import graph, node, program, variable
@@ -112,3 +112,18 @@ def test_on_a_cpu_small_tensors_widen_the_range():
     # One tensor of 40 elements takes one chunk.
     assert cpu["step"].peak_range[0] + 2 * 256 <= cpu["step"].peak_range[1]
     assert gpu["step"].peak_range[0] <= gpu["step"].peak_bytes <= gpu["step"].peak_range[1]
+
+
+def test_predictions_go_in_the_devices_order():
+    made = graph(
+        node("x", "Placeholder", (), 256),
+        node("wide", "MatMul", ["x"], 9216),
+        node("dear", "MatMul", ["wide"], 512),
+        node("cheap", "Relu", ["wide"], 9216),
+        node("sum", "MatMul", ["dear", "cheap"], 256),
+    )
+    run = Run(None, [], [], None, [], further=[Further("predict", program(made))])
+    peaks = {kind: phases_of(run, Device(kind, "growth", None, 1))[0]["predict"] for kind in ("GPU", "CPU")}
+    # In line, the first reader runs first, and the last one takes the memory over. On a CPU the pool's only thread begins
+    # with its newest task, so the reader that could take it over finds it still wanted.
+    assert peaks["GPU"].requested_peak_bytes < 2 * 4 * 9216 <= peaks["CPU"].requested_peak_bytes

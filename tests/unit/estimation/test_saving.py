@@ -51,9 +51,9 @@ CHECKPOINT = tf.train.Checkpoint()
             "for wide/kernel, [5000, 30]",
         ),
         ({"saves": "a.keras"}, "CPU", WHOLE_FILE, "Saving 'a.keras'"),
-        ({"saves": CHECKPOINT}, "CPU", 8 * 2**20, "write buffer"),
-        ({"saves": [CHECKPOINT]}, "GPU", WEIGHTS + SLOTS + 8 * 2**20, "copies all variables from the GPU"),
-        ({"saves": "exported"}, "GPU", WEIGHTS + 8 * 2**20, "Exporting to 'exported'"),
+        ({"saves": CHECKPOINT}, "CPU", 8 * 2**20 + 2_500_000, "write buffer"),
+        ({"saves": [CHECKPOINT]}, "GPU", WEIGHTS + SLOTS + 8 * 2**20 + 2_500_000, "copies all variables from the GPU"),
+        ({"saves": "exported"}, "GPU", WEIGHTS + 8 * 2**20 + 2_500_000, "Exporting to 'exported'"),
         # The costliest decides: they do not happen at once.
         ({"saves": ["a.weights.h5", "a.keras"]}, "CPU", WHOLE_FILE, "Saving 'a.weights.h5'"),
     ],
