@@ -98,7 +98,7 @@ def explain(
     live = live or failure.live
     explanation = replace(
         failure,
-        layer=whose.layer,
+        layer=whose.layer or _of_class(failure.layer, estimate),
         category=whose.category,
         role=whose.role,
         variable=whose.variable,
@@ -135,6 +135,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             seen.add(id(current))
             yield current
             waiting += [*getattr(current, "exceptions", ()), current.__cause__, current.__context__]
+
+
+def _of_class(name: str | None, estimate: Estimate | None) -> str | None:
+    """The path of the only layer of a class; the class itself where no estimate knows it."""
+    paths = [info.path for info in estimate.layer_infos if info.class_name == name] if estimate and name else []
+    return paths[0] if len(paths) == 1 else name
 
 
 def _phase_of_stack(error: BaseException | str) -> str | None:

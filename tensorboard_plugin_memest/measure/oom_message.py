@@ -90,6 +90,8 @@ _FUNCTION = re.compile(r"\[Op:__(?:inference|forward|backward)")
 _WRAPPED = re.compile(r"function_node __wrapped__(\w+?)_device_")
 _DEVICE = re.compile(r"device:(\w+:\d+)")
 _FRAME = re.compile(r"\bin (fit|evaluate|predict|train_step|test_step|predict_step)\s*$", re.MULTILINE)
+# Keras names the class of the innermost layer that an error came out of, where it ran in Python.
+_CALLED = re.compile(r"Exception encountered when calling (\w+)\.call\(\)")
 _STATS = re.compile(r"^.*?\b(Limit|InUse|MaxInUse): +(\d+)\s*$", re.MULTILINE)
 
 # XLA's own list of what its buffers are.
@@ -103,7 +105,8 @@ _BUFFER_LABEL = re.compile(r"XLA Label: (\S+)")
 def parse_message(text: str) -> Explanation | None:
     """What the text of an error, or of a log around it, says about the memory it lacked; None if it is about no memory.
 
-    What no text can say (whose the tensor was, what had been expected, what to change) is left open.
+    What no text can say (what had been expected, what to change) is left open. Of the layer it may be the class that
+    the text tells.
 
     Args:
         text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it. PyTorch's are
@@ -228,10 +231,12 @@ def _completed(failure: Explanation, text: str, position: int) -> Explanation:
     op = failure.op or (node and node[1]) or (old and (old[1] or old[2])) or (eager and eager[1]) or None
     device = _DEVICE.search(text, position) or _DEVICE.search(text)
     number = re.match(r"GPU_(\d+)_", failure.allocator or "")
+    called = _CALLED.search(text)
     stats = {name: int(value) for name, value in _STATS.findall(text)}
     return replace(
         failure,
         op=op,
+        layer=called[1] if called else None,
         device=failure.device or (device and device[1]) or (f"GPU:{number[1]}" if number else None),
         phase=_phase(text, op, in_function=bool(node or old or _FUNCTION.search(text))),
         in_use_bytes=stats.get("MaxInUse", stats.get("InUse", failure.in_use_bytes)),
@@ -250,9 +255,10 @@ def _phase(text: str, op: str | None, in_function: bool) -> str | None:
     ):  # fmt: skip
         if name in frames:
             return phase
-    # What draws random numbers by itself and in no layer's call makes a weight's first value.
-    by_itself = not in_function and "Exception encountered when calling" not in text
-    return "build" if by_itself and op is not None and "Random" in op else None
+    # What draws random numbers by itself makes a weight's first value. A layer's call may do so, too, but Keras 3, whose
+    # layers are named there and may be built in their calls, draws first values without a state.
+    draws = not in_function and op is not None and "Random" in op
+    return "build" if draws and ("Stateless" in str(op) or _CALLED.search(text) is None) else None
 
 
 def _buffers(text: str) -> tuple[Item, ...]:

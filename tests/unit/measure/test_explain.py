@@ -71,6 +71,16 @@ def test_a_failure_while_building_is_about_the_initializer():
     assert "initializer" in found.advice[0]
 
 
+@pytest.mark.parametrize(("called", "layer"), [("Flatten", "sequential/flatten"), ("Noise", "Noise")])
+def test_an_op_that_ran_eagerly_in_a_layer_s_call_is_that_layer_s(called, layer):
+    text = (
+        f"Exception encountered when calling {called}.call().\n\n{{{{function_node __wrapped__Mul_device_}}}} OOM when "
+        "allocating tensor with shape[31] and type float on /job:localhost/device:GPU:0 [Op:Mul]"
+    )
+    found = memest.explain_oom(text, sample_estimate())
+    assert (found.layer, found.op) == (layer, "Mul")
+
+
 def test_what_xla_lists_is_what_was_live():
     found = memest.explain_oom(XLA_LIST, sample_estimate())
     assert not found.live_is_predicted

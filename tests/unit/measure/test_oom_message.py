@@ -86,10 +86,11 @@ def test_an_op_that_ran_eagerly_while_a_weight_was_made():
     )  # fmt: skip
 
 
-def test_an_op_that_ran_eagerly_in_a_layer_s_call_is_no_building():
-    assert facts(f"Exception encountered when calling Noise.call().\n\n{EAGER}", "op", "phase") == (
-        "StatelessRandomUniformV2", None,
-    )  # fmt: skip
+def test_a_layer_that_is_built_in_a_call_is_told_from_one_that_draws_random_numbers():
+    called = f"Exception encountered when calling Noise.call().\n\n{EAGER}"
+    assert facts(called, "op", "phase", "layer") == ("StatelessRandomUniformV2", "build", "Noise")
+    drawing = called.replace("StatelessRandomUniformV2", "RandomUniform")
+    assert facts(drawing, "op", "phase", "layer") == ("RandomUniform", None, "Noise")
 
 
 def test_of_several_errors_the_node_behind_the_first_one_s_sentence_counts():
