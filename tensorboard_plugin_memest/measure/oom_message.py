@@ -255,8 +255,8 @@ def _phase(text: str, op: str | None, in_function: bool) -> str | None:
     ):  # fmt: skip
         if name in frames:
             return phase
-    # What draws random numbers by itself makes a weight's first value. A layer's call may do so, too, but Keras 3, whose
-    # layers are named there and may be built in their calls, draws first values without a state.
+    # What draws random numbers by itself makes a weight's first value. A layer's call may do so, too, but Keras 3,
+    # whose layers are named there and may be built in their calls, draws first values without a state.
     draws = not in_function and op is not None and "Random" in op
     return "build" if draws and ("Stateless" in str(op) or _CALLED.search(text) is None) else None
 
