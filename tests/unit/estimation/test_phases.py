@@ -124,6 +124,6 @@ def test_predictions_go_in_the_devices_order():
     )
     run = Run(None, [], [], None, [], further=[Further("predict", program(made))])
     peaks = {kind: phases_of(run, Device(kind, "growth", None, 1))[0]["predict"] for kind in ("GPU", "CPU")}
-    # In line, the first reader runs first, and the last one takes the memory over. On a CPU the pool's only thread begins
-    # with its newest task, so the reader that could take it over finds it still wanted.
+    # In line, the first reader runs first, and the last one takes the memory over. On a CPU the pool's only thread
+    # begins with its newest task, so the reader that could take it over finds it still wanted.
     assert peaks["GPU"].requested_peak_bytes < 2 * 4 * 9216 <= peaks["CPU"].requested_peak_bytes
