@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -229,6 +231,103 @@ def test_a_chart_is_saved_as_a_picture_and_as_numbers(tab: Tab) -> None:
     assert max(int(row["predicted"]) for row in rows) == max(timeline.live_bytes)
 
 
+def test_a_comparison_is_exported_with_exact_bytes(tab: Tab) -> None:
+    tab.go(run="adam", compare="sgd")
+    menu = tab.get("compare-export")
+    found = []
+    for format in ("csv", "json"):
+        menu.locator("summary").click()
+        with tab.page.expect_download() as saved:
+            menu.locator(f"[data-format='{format}']").click()
+        text = Path(saved.value.path()).read_text()
+        found.append(list(csv.DictReader(io.StringIO(text))) if format == "csv" else json.loads(text))
+        menu.locator("summary").press("Escape")
+    for rows in found:
+        row = next(row for row in rows if "predicted" in row.values())
+        expected = {sample_estimate().peak_bytes, sample_estimate(optimizer="SGD").peak_bytes}
+        assert expected <= {int(value) for value in row.values() if re.fullmatch(r"-?\d+", str(value))}
+
+
+def test_the_code_of_a_change_is_copied(tab: Tab) -> None:
+    tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    (lever,) = sample_advice().levers
+    change = tab.get("advice-lever", name=lever.name)
+    change.get_by_test_id("copy-code").click()
+    expect(change.get_by_test_id("copy-code")).to_have_text("Copied")
+    assert tab.page.evaluate("navigator.clipboard.readText()") == lever.code
+
+
+def test_units_are_those_that_were_chosen(tab: Tab) -> None:
+    peak = sample_estimate().peak_bytes
+    switch = tab.get("unit-switch")
+    for unit, shown in (("MiB", f"{peak / 2**20:.1f}MiB"), ("B", f"{peak:,}B"), ("GiB", f"{peak / 2**30:.2f}GiB")):
+        switch.get_by_role("button", name=unit, exact=True).click()
+        expect(switch.get_by_role("button", name=unit, exact=True)).to_have_attribute("aria-pressed", "true")
+        assert squeezed(tab.get("predicted-peak").locator(".value")) == shown
+        assert squeezed(tab.get("layer-total").locator('[data-column="total"]')) == shown
+
+
+@pytest.mark.parametrize("by", ["op", "category", "shape", "each"])
+def test_what_is_alive_is_added_up_by(tab: Tab, by: str) -> None:
+    card = tab.frame.locator("memest-moment-card")
+    name = {"each": "Each buffer"}.get(by, by.capitalize())
+    card.get_by_role("button", name=name, exact=True).click()
+    tab.page.wait_for_url(f"**p.memest.by={by}*")
+    keys = {
+        "op": lambda item: item.role,
+        "category": lambda item: item.category.value,
+        "shape": lambda item: f"{list(item.shape)} {item.dtype}" if item.shape is not None else "(shape not known)",
+        "each": lambda item: item.name,
+    }
+    expected: Counter[str] = Counter()
+    for item in sample_estimate().peak_phase.live_at_peak:
+        expected[keys[by](item)] += item.bytes
+    rows = card.locator('[data-testid="item-row"]' if by == "each" else '[data-testid="group-row"]')
+    attribute = "name" if by == "each" else "key"
+    expect(card.locator("thead th").first).to_have_text({"each": "Item"}.get(by, name))
+    held = "e.querySelector('[data-column=held]').dataset.bytes"
+    found: Counter[str] = Counter()
+    for key, number in rows.evaluate_all(f"all => all.map((e) => [e.dataset.{attribute}, Number({held})])"):
+        found[key] += number
+    assert found == expected
+
+
+def test_pointing_into_the_treemap_names_the_buffer(tab: Tab) -> None:
+    boxes = tab.get("treemap-group")
+    expect(boxes.first).to_be_visible()
+    boxes.first.scroll_into_view_if_needed()
+    box = boxes.first.bounding_box()
+    assert box
+    tab.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tip = tab.get("treemap-tooltip")
+    expect(tip).to_be_visible()
+    shown = int(tip.locator("[data-bytes]").get_attribute("data-bytes") or 0)
+    alike = Counter(sample_estimate().peak_phase.live_at_peak)
+    (item, count) = next(one for one in alike.items() if one[0].name == tip.locator(".title").text_content())
+    assert shown == item.bytes * count
+
+
+def test_a_double_click_shows_the_whole_curve_again(tab: Tab) -> None:
+    chart = tab.get("predicted-chart")
+    chart.locator('[role="slider"]').press("+")
+    tab.page.wait_for_url("**p.memest.step=*")
+    chart.locator(".u-over").dblclick()
+    tab.page.wait_for_url(lambda url: "p.memest.step=" not in url)
+
+
+def test_what_is_not_up_to_date_says_so_until_it_is(tab: Tab) -> None:
+    tab.page.route("**/data/plugin/memest/overview*", lambda route: route.abort())
+    tab.page.locator(".reload-button").click()
+    expect(tab.get("stale")).to_contain_text("TensorBoard does not answer")
+    tab.expect_bytes(tab.get("predicted-peak").locator(".value"), sample_estimate().peak_bytes)
+    tab.page.unroute_all()
+    tab.get("stale").get_by_role("button", name="Try again").click()
+    expect(tab.get("stale")).to_have_count(0)
+    # The browser tells of the answer that was kept from it.
+    assert [trouble for trouble in tab.troubles if "ERR_FAILED" not in trouble] == []
+    tab.troubles.clear()
+
+
 def test_a_profile_leads_to_xprof(tab: Tab) -> None:
     pytest.importorskip("xprof")
     link = "/?run=adam%2F2026_01_01_00_00_00&tag=memory_profile#profile"
@@ -291,6 +390,8 @@ def test_ten_thousand_layers_are_there_and_few_of_them_in_the_page(page: Tab) ->
 
 def test_reloading_keeps_the_place(tab: Tab) -> None:
     tab.get("layers-find").fill("dense")
+    # Until the cards below are there, the page may end too soon to scroll so far.
+    expect(tab.frame.locator("memest-host-card")).to_be_visible()
     tab.frame.locator("nav button[data-card='layers']").click()
     card = tab.frame.locator("memest-layers-card")
     # What lies above may still grow; the card stays under the contents meanwhile, and after.

@@ -169,7 +169,7 @@ export class MomentCard extends LitElement {
     return html`<table data-testid="group-table">
       <thead>
         <tr>
-          <th scope="col">${NAMES[this.by]}</th>
+          <th scope="col">${NAMES[moment.by]}</th>
           <th scope="col" class="number">Held</th>
           <th scope="col" class="number">Share</th>
           <th scope="col" class="number">Buffers</th>
@@ -207,7 +207,8 @@ export class MomentCard extends LitElement {
   }
 
   #name(key: string): string {
-    return this.by === "category" ? LABELS[key as keyof typeof LABELS] : key;
+    // What is on show may still be added up as before.
+    return valueOf(this.moment)?.by === "category" ? LABELS[key as keyof typeof LABELS] : key;
   }
 
   static override styles = [
