@@ -23,6 +23,8 @@ def main() -> None:
             batch_size=BATCH_SIZE,
             logdir=args.logdir,
             limit=LIMIT,
+            advice=args.advice,
+            what_if=args.advice,
         )
         if estimate is None:
             raise SystemExit("memest could not estimate the model; the warning above says why.")

@@ -8,6 +8,7 @@ The defaults are the network that started memest: its author counted 2.97 GiB fo
 from __future__ import annotations
 
 import argparse
+import functools
 from pathlib import Path
 
 import keras
@@ -74,6 +75,13 @@ def argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dense", type=int, default=128, help="units of the hidden Dense layer (default: 128)")
     parser.add_argument("--pool", type=int, default=1, help="size of a pooling before Flatten (default: 1, none)")
     parser.add_argument("--optimizer", default="adam", help="name of a Keras optimizer (default: adam)")
+    parser.add_argument(
+        "--advice",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="how long to try what needs less memory, and as long other choices (default: 0, not at all)",
+    )
     parser.add_argument("--epochs", type=int, default=3, help="how often to go through the clips (default: 3)")
     return parser
 
@@ -86,12 +94,14 @@ def main() -> None:
     dataset = make_dataset(args.clips)
     memest.log_dataset(dataset, logdir=args.logdir)
     model = make_model(args.dense, args.pool, args.optimizer)
-    model.fit(
-        dataset,
-        epochs=args.epochs,
-        verbose=2,
-        callbacks=[memest.MemoryCallback(args.logdir, batch_size=BATCH_SIZE, limit=LIMIT, profile_batch=(3, 5))],
+    memory = memest.MemoryCallback(
+        args.logdir,
+        batch_size=BATCH_SIZE,
+        limit=LIMIT,
+        profile_batch=(3, 5),
+        log_model=functools.partial(memest.log_model, advice=args.advice, what_if=args.advice),
     )
+    model.fit(dataset, epochs=args.epochs, verbose=2, callbacks=[memory])
 
 
 if __name__ == "__main__":

@@ -48,18 +48,19 @@ def proposals(
 def _all(
     blueprint: Blueprint, estimate: Estimate, validation_batch_size: int | None, callbacks: Sequence[Any]
 ) -> Iterator[Proposal]:
-    yield from optimizer_changes(blueprint.optimizer)
-    yield from _precision(blueprint)
+    # What decides most often goes first, in case there is not time for all.
     yield from batch_changes(estimate)
+    yield from optimizer_changes(blueprint.optimizer)
+    if blueprint.layers_can_change:
+        yield from architecture(blueprint)
+        yield from vocabulary(blueprint, estimate)
+    yield from _precision(blueprint)
     yield from _accumulation(blueprint, estimate)
     yield from _validation(estimate, validation_batch_size)
     yield from _compiler(estimate)
     yield from _recomputation(blueprint, estimate)
     yield from _training_less(blueprint)
     yield from callback_changes(callbacks)
-    if blueprint.layers_can_change:
-        yield from architecture(blueprint)
-        yield from vocabulary(blueprint, estimate)
 
 
 def optimizer_changes(optimizer: Any) -> Iterator[Proposal]:

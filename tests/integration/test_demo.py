@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from demo.results import Result, read_result
+from demo.results import Result, read_records, read_result
 from demo.runs import RUNS
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.units import GIB, format_bytes
+from tensorboard_plugin_memest.memory.what_if import WhatIf
 from tests.conftest import REPOSITORY, Demo
 
 NAMES = [run.name for run in RUNS]
@@ -59,6 +61,15 @@ def test_the_optimizer_without_slots_needs_less(results: dict[str, Result]) -> N
     assert results["sgd"].estimate.subject.optimizer == "SGD"
     assert 2 * WEIGHT < results["sgd"].estimate.peak_bytes < 3.2 * WEIGHT
     assert results["sgd"].estimate.resident_bytes == pytest.approx(WEIGHT, rel=0.01)
+
+
+def test_one_run_has_advice_and_other_choices_for_the_tab(demo: Demo) -> None:
+    records = read_records(demo.runs / "fixed")
+    (advice,) = [one for one in records if isinstance(one, Advice)]
+    (what_if,) = [one for one in records if isinstance(one, WhatIf)]
+    assert advice.limit_bytes == int(9.29 * GIB)
+    assert what_if.base.optimizer == "Adam"
+    assert {outcome.choices.batch_size for outcome in what_if.outcomes} == set(what_if.batch_sizes)
 
 
 @pytest.mark.parametrize("name", ["as-asked", "sgd"])
