@@ -170,7 +170,9 @@ def test_a_keras_that_calls_callbacks_beside_the_training_still_does_so(tmp_path
     # The hooks came in other threads, and what was measured is each step's, in order.
     assert len(told) == 90
     assert threading.get_ident() not in told
-    assert windows(tmp_path) == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
+    # What is in use after a step may change between two readings: another thread gives up what the loss was in.
+    measured = [(first, last, peak) for first, last, peak, _ in windows(tmp_path)]
+    assert measured == [(step, step, peak) for step, (peak, _) in enumerate(reference.readings)]
     found = {record.what: record.peaks for record in read_log(tmp_path).records if isinstance(record, MeasuredBeside)}
     assert (found["evaluate"].steps, found["predict"].steps) == (12, 5)
 
