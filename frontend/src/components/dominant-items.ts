@@ -135,7 +135,7 @@ export class DominantItems extends LitElement {
       summary .number {
         text-align: right;
       }
-      details > :not(summary) {
+      details > :is(table, button.link) {
         margin-left: 24px;
       }
       details[open] {
