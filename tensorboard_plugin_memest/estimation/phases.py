@@ -352,7 +352,7 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
         return _Way(orders, executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed))
 
     if device.kind == GPU:
-        return [way(inline, seed) for seed in range(count)], [way(pool(1, 0), 0)]
+        return [way(inline, seed) for seed in range(count)], []
     likely = [way(pool(device.threads, seed), seed) for seed in range(count)]
     possible = [way(inline, 0)] if device.threads == 1 else [way(pool(1, 0), 0), way(inline, 0)]
     if program.plan.loops:

@@ -127,3 +127,16 @@ def test_predictions_go_in_the_devices_order():
     # In line, the first reader runs first, and the last one takes the memory over. On a CPU the pool's only thread
     # begins with its newest task, so the reader that could take it over finds it still wanted.
     assert peaks["GPU"].requested_peak_bytes < 2 * 4 * 9216 <= peaks["CPU"].requested_peak_bytes
+
+
+def test_on_a_gpu_one_thread_runs_what_is_ready_first_in_first_out_and_no_other_order_can_happen():
+    # In line both large tensors are made before either is read; a pool's thread would go on with the newest.
+    made = graph(
+        node("x", "Placeholder", (), 10),
+        *(node(f"large_{name}", "MatMul", ["x"], 1000) for name in "ab"),
+        *(node(f"small_{name}", "MatMul", [f"large_{name}"], 10) for name in "ab"),
+    )
+    run = Run(None, [], [], program(made), ["forward"] * len(made.nodes))
+    cpu, gpu = (phases_of(run, Device(kind, "growth", None, 1))[0]["step"] for kind in ("CPU", "GPU"))
+    assert gpu.peak_range[0] > 2 * 4000
+    assert cpu.peak_range[0] < 2 * 4000 < cpu.peak_range[1]
