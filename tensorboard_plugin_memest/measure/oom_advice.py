@@ -111,7 +111,7 @@ def _less_kept(explanation: Explanation, of_batch: int, total: int) -> list[str]
         return []
     return [
         "Keep less for the backward pass: keras.mixed_precision.set_global_policy('mixed_float16') halves activations "
-        "on a GPU, and keras.RematScope computes them again instead of keeping them."
+        "on a GPU, and tf.recompute_grad around a block computes them again instead of keeping them."
     ]
 
 
