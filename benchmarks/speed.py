@@ -45,12 +45,23 @@ def _application(name: str, size: int) -> keras.Model:
     return compiled(made, "adam", metrics=["accuracy"])
 
 
+def _residual(blocks: int) -> keras.Model:
+    """A network that is as deep as one likes: its ops grow with its depth, and nothing else does."""
+    inputs = keras.Input((32, 32, 3))
+    x = layers.Conv2D(16, 3, padding="same")(inputs)
+    for _ in range(blocks):
+        y = layers.Activation("relu")(layers.BatchNormalization()(layers.Conv2D(16, 3, padding="same")(x)))
+        x = layers.Add()([x, layers.BatchNormalization()(layers.Conv2D(16, 3, padding="same")(y))])
+    return compiled(keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x))), "adam", "mse")
+
+
 def _of(name: str, build: Build, batch_size: int) -> Configuration:
     return Configuration(name, "speed", build, batch_size)
 
 
-# With the seconds that an estimate may take, and whether a machine with two cores and 16 GiB can run it.
-MODELS: dict[str, tuple[Configuration, float, bool]] = {
+# With the seconds that an estimate may take, and whether a machine with two cores and 16 GiB can run it. The last ones
+# have no such target: they show how the time grows with the number of ops.
+MODELS: dict[str, tuple[Configuration, float | None, bool]] = {
     one.name: (one, target, runs)
     for one, target, runs in (
         (_of("example CNN, Dense 128, batch 1", partial(_example, 128), 1), 1, False),
@@ -58,6 +69,10 @@ MODELS: dict[str, tuple[Configuration, float, bool]] = {
         (_of("ResNet50, batch 8", partial(_application, "ResNet50", 224), 8), 5, True),
         (_of("MobileNetV2, batch 8", partial(_application, "MobileNetV2", 224), 8), 5, True),
         (_of("EfficientNetB7, batch 1", partial(_application, "EfficientNetB7", 224), 1), 30, True),
+        *(
+            (_of(f"{blocks} residual blocks, batch 8", partial(_residual, blocks), 8), None, True)
+            for blocks in (10, 40, 160)
+        ),
     )
 }
 
@@ -77,6 +92,7 @@ def main() -> None:
         "ops",
         "memest",
         "processor",
+        "processor, µs an op",
         "target",
         "Grappler, with tracing",
         "build and first step",
@@ -102,7 +118,8 @@ def main() -> None:
             _cell(row, "grappler", "ops", "{:,}"),
             _cell(row, "memest", "seconds"),
             _cell(row, "memest", "processor"),
-            f"{target:.0f}",
+            _microseconds_an_op(row),
+            "-" if target is None else f"{target:.0f}",
             _cell(row, "grappler", "seconds"),
             _cell(row, "run", "seconds"),
             _cell(row, "run", "step"),
@@ -116,6 +133,15 @@ def main() -> None:
 def _fastest(function: Callable[[str], dict[str, Any]], name: str, threads: str, times: int) -> dict[str, Any]:
     found = [in_process(function, name, threads=threads) for _ in range(times)]
     return min(found, key=lambda one: float(one["seconds"]))
+
+
+def _microseconds_an_op(row: dict[str, Any]) -> str:
+    """What shows whether the time is proportional to the number of ops."""
+    return (
+        f"{row['memest']['processor'] / row['grappler']['ops'] * 1e6:.0f}"
+        if {"memest", "grappler"} <= set(row)
+        else "-"
+    )
 
 
 def _cell(row: dict[str, Any], kind: str, key: str, text: str = "{:.2f}") -> str:

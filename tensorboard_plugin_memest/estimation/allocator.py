@@ -19,12 +19,16 @@ GROWTH = "growth"
 PREALLOCATED = "preallocated"
 
 
+# Bytes reserved, and the free chunks as (size, address).
+Layout = tuple[int, list[tuple[int, int]]]
+
+
 def rounded(size: int) -> int:
     """`size` in bytes, up to the next multiple of 256; the allocator hands out no less than 256."""
     return max(ROUNDING, (size + ROUNDING - 1) // ROUNDING * ROUNDING)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Chunk:
     address: int
     size: int
@@ -69,6 +73,11 @@ class BfcAllocator:
         """
         return self.reserved if self._grows else max(0, self._reached - self._bottom)
 
+    @property
+    def layout(self) -> Layout:
+        """All that decides where later requests go; what is used lies in between."""
+        return self.reserved, self._free.copy()
+
     def allocate(self, size: int) -> tuple[int, int]:
         """Takes a chunk for `size` bytes.
 
@@ -78,36 +87,44 @@ class BfcAllocator:
         Raises:
             MemoryError: the limit leaves no room.
         """
-        need = rounded(size)
-        position = bisect.bisect_left(self._free, (need, 0))
-        if position == len(self._free):
+        # Millions of requests are played: what follows looks things up once, and calls nothing for what is in sight.
+        need = (size + ROUNDING - 1) // ROUNDING * ROUNDING or ROUNDING
+        free = self._free
+        position = bisect.bisect_left(free, (need, 0))
+        if position == len(free):
             self._extend(need)
-            position = bisect.bisect_left(self._free, (need, 0))
-        _, address = self._free.pop(position)
+            position = bisect.bisect_left(free, (need, 0))
+        held, address = free.pop(position)
         chunk = self._chunks[address]
-        if chunk.size >= 2 * need or chunk.size - need >= LARGEST_UNSPLIT:
+        if held >= 2 * need or held - need >= LARGEST_UNSPLIT:
             self._split(chunk, need)
+            held = need
         chunk.used = True
-        self.in_use += chunk.size
+        self.in_use += held
         if self.in_use > self.peak:
             self.peak = self.in_use
-        self._reached = max(self._reached, address + chunk.size)
-        return address, chunk.size
+        if address + held > self._reached:
+            self._reached = address + held
+        return address, held
+
+    def size_of(self, address: int) -> int:
+        """Bytes of the chunk at `address`."""
+        return self._chunks[address].size
 
     def free(self, address: int) -> None:
         """Gives the chunk at `address` back."""
         chunk = self._chunks[address]
         self.in_use -= chunk.size
         chunk.used = False
-        if chunk.after is not None and not chunk.after.used:
-            self._forget_free(chunk.after)
-            self._join(chunk, chunk.after)
-        if chunk.before is not None and not chunk.before.used:
-            chunk = chunk.before
-            self._forget_free(chunk)
-            assert chunk.after is not None
-            self._join(chunk, chunk.after)
-        bisect.insort(self._free, (chunk.size, chunk.address))
+        free, after, before = self._free, chunk.after, chunk.before
+        if after is not None and not after.used:
+            del free[bisect.bisect_left(free, (after.size, after.address))]
+            self._join(chunk, after)
+        if before is not None and not before.used:
+            del free[bisect.bisect_left(free, (before.size, before.address))]
+            self._join(before, chunk)
+            chunk = before
+        bisect.insort(free, (chunk.size, chunk.address))
 
     def reset_peak(self) -> None:
         """Starts a new peak at what is in use now, as `reset_memory_stats` does."""
@@ -147,6 +164,3 @@ class BfcAllocator:
         if second.after is not None:
             second.after.before = first
         del self._chunks[second.address]
-
-    def _forget_free(self, chunk: _Chunk) -> None:
-        del self._free[bisect.bisect_left(self._free, (chunk.size, chunk.address))]

@@ -77,9 +77,9 @@ def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value
         For each kind of step, in the order in which they come, what the variables hold before the first of its kind.
     """
     now = dict(values)
-    nodes = [index for index in topological(graph) if index in plan.deciding]
-    if not plan.heavier or not any(graph.nodes[index].op.startswith("Assign") for index in nodes):
+    if not plan.heavier or not any(graph.nodes[index].op.startswith("Assign") for index in plan.deciding):
         return [now]
+    nodes = [index for index in topological(graph) if index in plan.deciding]
     kinds: dict[tuple[int, ...], dict[Variable, Value]] = {}
     for _ in range(MOST_STEPS):
         before = dict(now)

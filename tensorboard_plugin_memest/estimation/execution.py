@@ -6,9 +6,11 @@ categories.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 from tensorboard_plugin_memest.estimation.branches import (
     SWITCHES,
@@ -37,6 +39,10 @@ UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 # Ops on rows of a variable, after which it shares its memory with nobody: `EnsureSparseVariableAccess` in
 # `training_op_helpers.h`.
 SPARSE = ("ResourceScatter", "ResourceGather")
+
+
+# Ops of which `Execution.start` knows more than where their outputs come from.
+_SPECIAL = {"Const", "ReadVariableOp", "Merge"} | SWITCHES | LIST_OPS
 
 
 # How many iterations of a loop may be under way where it does not say.
@@ -76,9 +82,14 @@ class LoopPlan:
 class Plan:
     """What does not change from run to run of a graph.
 
+    Every output of a node has a number of its own, which stands for it here.
+
     Attributes:
+        given: for each node, the outputs that it reads.
+        made: for each node, its own outputs.
         readers: how often each output is read.
-        fetched: how often each output is returned.
+        fetched: the outputs that are returned.
+        returned: how often each output is, where that is ever.
         edges: what leads where, in the order of the graph's nodes.
         waits_for: for each node, how many edges lead to it.
         sources: for each node, where each of its outputs comes from; only inputs that are fit are named.
@@ -91,8 +102,11 @@ class Plan:
         heavier: which branch makes more memory, by what decides between the branches.
     """
 
-    readers: dict[tuple[int, int], int]
-    fetched: dict[tuple[int, int], int]
+    given: list[list[int]]
+    made: list[range]
+    readers: list[int]
+    fetched: list[int]
+    returned: Counter[int]
     edges: Edges
     waits_for: list[int]
     sources: list[list[Source]]
@@ -126,6 +140,19 @@ class Program:
     def plan(self) -> Plan:
         """What every run of the graph has in common."""
         return _plan(self.graph)
+
+    @cached_property
+    def is_plain(self) -> bytearray:
+        """Which nodes do nothing but make their outputs in their own way or another's memory, at most one of them."""
+        special = {*self.called, *self.workspaces, *self.graph.variable_of, *self.graph.arguments}
+        special |= {*self.graph.held, *self.graph.fed, *self.plan.deciding}
+        return bytearray(
+            index not in special
+            and len(node.outputs) <= 1
+            and node.op not in _SPECIAL
+            and not (node.inputs and node.inputs[0][0] in self.graph.variable_of)
+            for index, node in enumerate(self.graph.nodes)
+        )
 
     def constant_events(self) -> list[Event]:
         """What outlives a step comes to life, once: constants, of called functions too, what layers hold, what is fed.
@@ -201,7 +228,7 @@ class _Iteration:
     pending: dict[int, int] = field(default_factory=dict)
     dead: set[int] = field(default_factory=set)
     meeting: dict[int, list[int]] = field(default_factory=dict)
-    values: dict[tuple[int, int], Buffer | None] = field(default_factory=dict)
+    values: dict[int, Buffer | None] = field(default_factory=dict)
     known: dict[tuple[int, int], Value] = field(default_factory=dict)
     at_work: int = 0
     loops: int = 0
@@ -265,9 +292,12 @@ class Execution:
         self._size = len(program.graph.nodes)
         self._store = store
         self._caller = caller
+        names = [node.name for node in program.graph.nodes]
+        self._names = [f"{caller}/{name}" for name in names] if caller else names
         self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
         self._plan = program.plan
         self._edges = edges or program.plan.edges
+        self._is_plain = program.is_plain
         self._outside = _Iteration(_Frame(LoopPlan(0, 1), "", None, 0), 0, 0)
         self._outside.frame.iterations[0] = self._outside
         self._iterations = [self._outside]
@@ -301,7 +331,7 @@ class Execution:
         self._order.run(self)
         if not all(self._ran) or self._frames:
             raise RuntimeError(f"{sum(self._ran)} of {self._size} ops became ready.")
-        return [self._outside.values.get(fetched) for fetched in self._graph.fetches]
+        return [self._outside.values.get(fetched) for fetched in self._plan.fetched]
 
     @property
     def roots(self) -> list[int]:
@@ -315,8 +345,13 @@ class Execution:
             return
         place, index = divmod(number, self._size)
         iteration = self._iterations[place]
+        values = iteration.values
+        inputs = [values.get(source) for source in self._plan.given[index]]
+        if self._is_plain[index]:
+            self._make_plainly(index, inputs, values)
+            return
         node = self._graph.nodes[index]
-        inputs = [iteration.values.get(source) for source in node.inputs]
+        made = self._plan.made[index]
         if index in self._plan.deciding:
             self._work_out(iteration, index)
         if index in self._arguments:
@@ -335,7 +370,7 @@ class Execution:
             outputs = [inputs[came], self._allocate(index, 1, node.outputs[1]) if len(node.outputs) > 1 else None]
         elif index in self._program.called:
             for output, value in enumerate(self._call(index, inputs)):
-                iteration.values[index, output] = value
+                values[made[output]] = value
                 if value is not None and not value.is_resident and not isinstance(value, TensorList):
                     self._emit(RELABEL, value, index, self._program.tags[index][output])
             return
@@ -349,11 +384,24 @@ class Execution:
             outputs = self._outputs(iteration, index, node, inputs)
             if workspace:
                 self._scratch[number] += self._borrow(index, workspace.after)
-        for output, buffer in enumerate(outputs):
+        for output, buffer in zip(made, outputs, strict=False):
             if buffer is not None:
                 # Held by the running kernel until its readers are known.
                 buffer.references += 1
-                iteration.values[index, output] = buffer
+                values[output] = buffer
+
+    def _make_plainly(self, index: int, inputs: Sequence[Buffer | None], values: dict[int, Buffer | None]) -> None:
+        """Gives the only output of a node, if it has one, its memory."""
+        for output in self._plan.made[index]:
+            source = self._plan.sources[index][0]
+            if source.alias_of is not None:
+                buffer = inputs[source.alias_of]
+            else:
+                buffer = self._take_over(index, 0, source.reuses, inputs, set()) if source.reuses else None
+                buffer = buffer or self._allocate(index, 0, self._graph.nodes[index].outputs[0])
+            if buffer is not None:
+                buffer.references += 1
+                values[output] = buffer
 
     def finish(self, number: int) -> list[int]:
         """Hands a node's outputs to their readers and releases its inputs.
@@ -365,30 +413,31 @@ class Execution:
         iteration = self._iterations[place]
         node = self._graph.nodes[index]
         self._ran[index] = 1
-        for scratch in self._scratch.pop(number, ()):
-            self._free(scratch, index)
-        values, readers = iteration.values, self._plan.readers
+        if number in self._scratch:
+            for scratch in self._scratch.pop(number):
+                self._free(scratch, index)
+        values, plan = iteration.values, self._plan
         dead = number in self._is_dead
         if not dead:
-            for output in range(len(node.outputs)):
-                buffer = values.get((index, output))
+            for output in plan.made[index]:
+                buffer = values.get(output)
                 if buffer is not None:
                     # The kernel's own hold goes.
-                    source = (index, output)
-                    buffer.references += readers.get(source, 0) - 1
-                    if iteration is self._outside:
-                        buffer.references += self._plan.fetched.get(source, 0)
+                    buffer.references += plan.readers[output] - 1
+                    if output in plan.returned and iteration is self._outside:
+                        buffer.references += plan.returned[output]
                     if buffer.references == 0:
                         self._free(buffer, index)
-        for source in node.inputs:
+        for source in plan.given[index]:
             buffer = values.get(source)
             if buffer is not None:
                 buffer.references -= 1
                 if buffer.references == 0:
                     self._free(buffer, index)
         # What a list gave up goes once its new reader, if any, holds it; what was copied, once the copy is made.
-        for element in self._dropped.pop(number, ()):
-            self._release(element, index)
+        if number in self._dropped:
+            for element in self._dropped.pop(number):
+                self._release(element, index)
         ready: list[int] = []
         match node.op:
             case "Enter":
@@ -399,7 +448,9 @@ class Execution:
                 self._go_on(iteration, index, dead, ready)
             case _:
                 self._tell(iteration, index, dead, ready)
-        self._done(iteration, ready)
+        iteration.at_work -= 1
+        if iteration is not self._outside:
+            self._clean(iteration, ready)
         return ready
 
     def _tell(self, iteration: _Iteration, index: int, dead: bool, ready: list[int]) -> None:
@@ -409,10 +460,12 @@ class Execution:
         before = len(ready)
         if slots is None:
             for follower in self._edges.followers[index]:
-                left = pending.get(follower, waits_for[follower]) - 1
-                pending[follower] = left
                 if dead:
                     iteration.dead.add(follower)
+                # Most wait for one thing only: nothing has to be noted about them.
+                left = waits_for[follower] - 1
+                if left:
+                    pending[follower] = left = pending.get(follower, left + 1) - 1
                 if left == 0:
                     ready.append(base + follower)
         else:
@@ -427,15 +480,13 @@ class Execution:
                     if self._meets(iteration, index, follower, slot, absent):
                         ready.append(base + follower)
                     continue
-                left = pending.get(follower, waits_for[follower]) - 1
-                pending[follower] = left
+                pending[follower] = left = pending.get(follower, waits_for[follower]) - 1
                 if absent:
                     iteration.dead.add(follower)
                 if left == 0:
                     ready.append(base + follower)
-        for number in ready[before:]:
-            if number - base in iteration.dead:
-                self._is_dead.add(number)
+        if iteration.dead:
+            self._is_dead.update(number for number in ready[before:] if number - base in iteration.dead)
         iteration.at_work += len(ready) - before
 
     def _meets(self, iteration: _Iteration, source: int, merge: int, slot: int | None, absent: bool) -> bool:
@@ -472,11 +523,11 @@ class Execution:
             frame.iterations[0] = self._begin(frame, 0)
             iteration.loops += 1
         if node.attributes["is_constant"].b:
-            for output in range(len(node.outputs)):
-                buffer = iteration.values.get((index, output))
+            for output in self._plan.made[index]:
+                buffer = iteration.values.get(output)
                 if buffer is not None:
                     # Each iteration has readers of its own, and the loop holds it besides.
-                    buffer.references += 1 + self._plan.readers.get((index, output), 0) * frame.last
+                    buffer.references += 1 + self._plan.readers[output] * frame.last
             frame.invariant.append((index, iteration))
             for inner in list(frame.iterations.values()):
                 self._pass(index, iteration, inner, dead, ready)
@@ -516,10 +567,10 @@ class Execution:
             self._pass(index, source, iteration, False, ready)
         for index, source in frame.invariant:
             dead = source.base + index in self._is_dead
-            for output in range(len(self._graph.nodes[index].outputs)):
-                buffer = source.values.get((index, output))
+            for output in self._plan.made[index]:
+                buffer = source.values.get(output)
                 if buffer is not None:
-                    buffer.references += self._plan.readers.get((index, output), 0)
+                    buffer.references += self._plan.readers[output]
             self._pass(index, source, iteration, dead, ready)
 
     def _begin(self, frame: _Frame, number: int) -> _Iteration:
@@ -529,16 +580,12 @@ class Execution:
 
     def _pass(self, index: int, source: _Iteration, target: _Iteration, dead: bool, ready: list[int]) -> None:
         """What a node of one iteration made goes to the nodes that follow it in another."""
-        for output in range(len(self._graph.nodes[index].outputs)):
-            if (index, output) in source.values:
-                target.values[index, output] = source.values[index, output]
-            if (index, output) in source.known:
-                target.known[index, output] = source.known[index, output]
+        for number, output in enumerate(self._plan.made[index]):
+            if output in source.values:
+                target.values[output] = source.values[output]
+            if (index, number) in source.known:
+                target.known[index, number] = source.known[index, number]
         self._tell(target, index, dead, ready)
-
-    def _done(self, iteration: _Iteration, ready: list[int]) -> None:
-        iteration.at_work -= 1
-        self._clean(iteration, ready)
 
     def _clean(self, iteration: _Iteration, ready: list[int]) -> None:
         """Ends the iterations of a loop that are done, begins those that waited for that, and ends the loop."""
@@ -560,8 +607,8 @@ class Execution:
         if frame.iterations or frame.awaited:
             return
         for index, source in frame.invariant:
-            for output in range(len(self._graph.nodes[index].outputs)):
-                self._release(source.values.get((index, output)), index)
+            for output in self._plan.made[index]:
+                self._release(source.values.get(output), index)
         around = frame.around
         self.iterations[frame.name] = max(frame.last, self.iterations.get(frame.name, 0))
         del self._frames[around.base, frame.name]
@@ -606,7 +653,7 @@ class Execution:
             order,
             self._store,
             events=self.events,
-            caller=f"{self._caller}/{self._graph.nodes[index].name}" if self._caller else self._graph.nodes[index].name,
+            caller=self._names[index],
             arguments=inputs,
         )
         results = run.call()
@@ -735,8 +782,7 @@ class Execution:
         return buffers
 
     def _emit(self, kind: str, buffer: Buffer, index: int, tag: Tag | None = None) -> None:
-        name = self._graph.nodes[index].name
-        self.events.append(Event(kind, buffer, f"{self._caller}/{name}" if self._caller else name, tag))
+        self.events.append(Event(kind, buffer, self._names[index], tag))
 
     def _release(self, buffer: Buffer | None, index: int) -> None:
         if buffer is None:
@@ -760,18 +806,21 @@ def _is_free(buffer: Buffer | None) -> bool:
 
 
 def _plan(graph: StepGraph) -> Plan:
-    readers: dict[tuple[int, int], int] = {}
-    for node in graph.nodes:
-        for source in node.inputs:
-            readers[source] = readers.get(source, 0) + 1
-    fetched: dict[tuple[int, int], int] = {}
-    for output in graph.fetches:
-        fetched[output] = fetched.get(output, 0) + 1
+    starts = [0, *accumulate(len(node.outputs) for node in graph.nodes)]
+    given = [[starts[source] + output for source, output in node.inputs] for node in graph.nodes]
+    readers = [0] * starts[-1]
+    for sources in given:
+        for source in sources:
+            readers[source] += 1
+    fetched = [starts[source] + output for source, output in graph.fetches]
     nodes = deciding(graph)
     conditions = conditions_of(graph)
     return Plan(
+        given=given,
+        made=[range(start, end) for start, end in pairwise(starts)],
         readers=readers,
         fetched=fetched,
+        returned=Counter(fetched),
         edges=edges_of(graph),
         waits_for=[len(node.inputs) + len(node.control_inputs) for node in graph.nodes],
         sources=[_sources(graph, node) for node in graph.nodes],

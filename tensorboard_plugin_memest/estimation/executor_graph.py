@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tensorboard_plugin_memest.estimation.frames import goes_on
-from tensorboard_plugin_memest.estimation.graph import StepGraph
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
 from tensorboard_plugin_memest.estimation.onednn import is_replaced, merged_bias_gradients
 
 # More edges than this are kept in a table.
@@ -44,62 +44,65 @@ def edges_of(graph: StepGraph) -> Edges:
     return _edges(graph, range(len(graph.nodes)))
 
 
-def executor_edges(graph: StepGraph, *, onednn: bool, seed: int) -> Edges:
+def executor_edges(graph: StepGraph, *, onednn: bool, seed: int, plain: Edges | None = None) -> Edges:
     """The edges of a step's graph as the executor sees them.
 
     Args:
         graph: nodes in the order of the optimized graph.
         onednn: whether oneDNN's kernels replace TensorFlow's.
         seed: addresses decide about some of it; one seed for each way they can.
+        plain: what `edges_of` gives, if somebody has asked it already.
     """
     chance = random.Random(seed)
+    plain = plain or edges_of(graph)
     places = list(range(len(graph.nodes)))
     if onednn:
-        replaced = [index for index in _reverse_postorder(graph, chance) if is_replaced(graph.nodes[index])]
+        replaced = [index for index in _reverse_postorder(graph, plain, chance) if is_replaced(graph.nodes[index])]
         for place, index in enumerate(replaced, len(places)):
             places[index] = place
-    return _in_tables(graph, _edges(graph, _imported(graph, places)), chance)
+    return _in_tables(graph, _edges(graph, _imported(graph, plain, places)), chance)
 
 
-def _edges(graph: StepGraph, order: Iterable[int]) -> Edges:
-    roots: list[int] = []
-    data: list[list[int]] = [[] for _ in graph.nodes]
-    control: list[list[int]] = [[] for _ in graph.nodes]
+def _edges(graph: StepGraph, order: Sequence[int]) -> Edges:
+    followers: list[list[int]] = [[] for _ in graph.nodes]
     for index in order:
-        node = graph.nodes[index]
-        if not node.inputs and not node.control_inputs:
-            roots.append(index)
-        for source, _ in node.inputs:
-            data[source].append(index)
-        for source in node.control_inputs:
-            control[source].append(index)
-    return Edges(roots, [first + later for first, later in zip(data, control, strict=True)])
+        for source, _ in graph.nodes[index].inputs:
+            followers[source].append(index)
+    for index in order:
+        for source in graph.nodes[index].control_inputs:
+            followers[source].append(index)
+    return Edges([index for index in order if _waits_for_nothing(graph.nodes[index])], followers)
 
 
-def _imported(graph: StepGraph, places: Sequence[int]) -> Iterator[int]:
+def _waits_for_nothing(node: Node) -> bool:
+    return not node.inputs and not node.control_inputs
+
+
+def _imported(graph: StepGraph, plain: Edges, places: Sequence[int]) -> list[int]:
     """All nodes, the one with the lowest place first among those whose inputs are there."""
+    waiting = [len(node.inputs) + len(node.control_inputs) for node in graph.nodes]
     # What comes from the iteration before is not waited for.
-    waiting = [
-        len(node.control_inputs) + sum(not goes_on(graph, source, index) for source, _ in node.inputs)
-        for index, node in enumerate(graph.nodes)
-    ]
-    followers = edges_of(graph).followers
+    following = {index for index, node in enumerate(graph.nodes) if node.op == "NextIteration"}
+    for source in following:
+        for follower in plain.followers[source]:
+            waiting[follower] -= goes_on(graph, source, follower)
     ready = [(places[index], index) for index, count in enumerate(waiting) if count == 0]
     heapq.heapify(ready)
+    order = []
     while ready:
         _, index = heapq.heappop(ready)
-        yield index
-        for follower in followers[index]:
-            if goes_on(graph, index, follower):
+        order.append(index)
+        for follower in plain.followers[index]:
+            if index in following and goes_on(graph, index, follower):
                 continue
             waiting[follower] -= 1
             if waiting[follower] == 0:
                 heapq.heappush(ready, (places[follower], follower))
+    return order
 
 
-def _reverse_postorder(graph: StepGraph, chance: random.Random) -> list[int]:
+def _reverse_postorder(graph: StepGraph, plain: Edges, chance: random.Random) -> list[int]:
     """All nodes, each before those that follow from it; the last way that leads on is gone first."""
-    plain = edges_of(graph)
     # In the graph itself, before the executor sorts them, edges are as they came, whatever their kind.
     mixed = [sorted(followers) for followers in plain.followers]
     for bias, convolution in merged_bias_gradients(graph):
@@ -148,7 +151,7 @@ def _in_tables(graph: StepGraph, edges: Edges, chance: random.Random) -> Edges:
     numbers = []
     made = 0
     for node, following in zip(graph.nodes, followers, strict=True):
-        if not node.inputs and not node.control_inputs:
+        if _waits_for_nothing(node):
             numbers.append(made)
             made += 1
         made += not following

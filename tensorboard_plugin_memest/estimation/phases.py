@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
@@ -48,6 +48,10 @@ TYPICAL_OF_SEVERAL = 0.75
 # Ops that bring a batch, and how many batches more the pool may hold than the one that is worked on.
 BATCHES = {"IteratorGetNext"}
 MOST_BATCHES = 4
+
+# What happened in the likely plays is kept, so that those that are shown need not be played again; one event takes
+# some 130 bytes.
+KEPT_EVENTS = 500_000
 
 # Later steps are not all alike: where an update copies a variable, its memory changes places from step to step, and the
 # holes between tensors drift with it. What comes after training depends on how many there were, so a part of the plays
@@ -101,14 +105,19 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     likely, possible = _plays(run, device)
     if run.is_sent:
         possible += [replace(play, arrival=number) for number, play in enumerate(likely)]
-    outlines = [_outline(run, device, play) for play in [*likely, *possible]]
+    outlines: list[_Outline] = []
+    room = KEPT_EVENTS
+    for number, play in enumerate([*likely, *possible]):
+        outlines.append(_outline(run, device, play, room if number < len(likely) else 0))
+        room -= outlines[-1].kept_events
     typical = TYPICAL_OF_SEVERAL if device.threads > 1 else TYPICAL
     programs = {one.phase: one.program for one in run.further}
     if run.program is not None:
         programs |= {"first_step": run.program, "step": run.program}
     around = {name: _small_bytes(program) for name, program in programs.items()} if device.kind == CPU else {}
-    phases = {}
-    for name in ("build", "first_step", "step", *(one.phase for one in run.further)):
+    names = ("build", "first_step", "step", *(one.phase for one in run.further))
+    chosen: dict[str, tuple[int, int]] = {}
+    for name in names:
         moments = [
             (peak, number, step)
             for number, outline in enumerate(outlines[: len(likely)])
@@ -120,7 +129,15 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
             continue
         moments.sort()
         _, number, step = moments[math.ceil(typical * len(moments)) - 1]
-        played, without_scratch = _play(run, device, likely[number], name, step)
+        chosen[name] = number, step
+    shown: dict[str, tuple[Played, int]] = {}
+    for number in {number for number, _ in chosen.values()}:
+        stretches = outlines[number].stretches or _stretches(run, device, likely[number], VariableStore())
+        steps = {name: step for name, (own, step) in chosen.items() if own == number}
+        shown.update(_play(run, device, stretches, steps))
+    phases = {}
+    for name in chosen:
+        played, without_scratch = shown[name]
         peaks = [peak for outline in outlines for peak in outline.peaks[name]]
         phases[name] = replace(
             played.phase(name),
@@ -140,11 +157,24 @@ def _small_bytes(program: Program) -> int:
 
 @dataclass(frozen=True)
 class _Outline:
-    """The peaks of one order: of each phase, and of each of several steady steps; in which of them steps differ."""
+    """The peaks of one order: of each phase, and of each of several steady steps; in which of them steps differ.
+
+    Attributes:
+        peaks: by phase, the peaks of its stretches.
+        differing: the phases whose stretches do not all do the same.
+        resident_bytes: bytes of all variables.
+        stretches: all that happens; empty where that would be too much to keep.
+    """
 
     peaks: dict[str, list[int]]
     differing: set[str]
     resident_bytes: int
+    stretches: Sequence[_Stretch]
+
+    @property
+    def kept_events(self) -> int:
+        """How many events it keeps."""
+        return sum(len(stretch.events) for stretch in self.stretches if not stretch.again)
 
 
 @dataclass(frozen=True)
@@ -158,6 +188,7 @@ class _Stretch:
         renamed: buffers that go by other names from its beginning on.
         beside: sizes of tensors that are there from its beginning on and not counted.
         alike: whether all such stretches do the same.
+        again: whether the same events have just been played.
     """
 
     phase: str
@@ -166,6 +197,19 @@ class _Stretch:
     renamed: dict[Buffer, Buffer] = field(default_factory=dict)
     beside: Sequence[int] = ()
     alike: bool = True
+    again: bool = False
+
+    def peak_in(self, memory: Memory) -> int:
+        """Plays it in `memory` and returns the peak in bytes."""
+        if self.again:
+            return memory.peak_again(self.events, self.renamed)
+        self.begin_in(memory)
+        return memory.peak_of(self.events)
+
+    def begin_in(self, memory: Memory) -> None:
+        """Makes `memory` ready for its events."""
+        memory.rename(self.renamed)
+        memory.occupy(self.beside)
 
 
 @dataclass(frozen=True)
@@ -213,37 +257,57 @@ class _Play:
     more_steps: int = 0
 
 
-def _outline(run: Run, device: Device, play: _Play) -> _Outline:
+def _outline(run: Run, device: Device, play: _Play, room: int) -> _Outline:
+    """Plays a run for its peaks, and keeps up to `room` events."""
     memory = Memory(BfcAllocator(device.pool))
+    kept: list[_Stretch] = []
     store = VariableStore()
     peaks: dict[str, list[int]] = {}
     differing: set[str] = set()
     for stretch in _stretches(run, device, play, store):
         if not stretch.alike:
             differing.add(stretch.phase)
-        memory.rename(stretch.renamed)
-        memory.occupy(stretch.beside)
-        peak = memory.peak_of(stretch.events)
+        peak = stretch.peak_in(memory)
         if stretch.phase:
             peaks.setdefault(stretch.phase, []).append(peak)
-    return _Outline(peaks, differing, resident_bytes(list(store.buffers.values())))
+        room -= 0 if stretch.again else len(stretch.events)
+        kept.append(stretch)
+        if room < 0:
+            kept.clear()
+    return _Outline(peaks, differing, resident_bytes(list(store.buffers.values())), kept)
 
 
-def _play(run: Run, device: Device, play: _Play, phase: str, step: int) -> tuple[Played, int]:
-    """Plays a run up to the `step`-th stretch of `phase`, and that in full; also its peak if no kernel used scratch."""
+def _play(
+    run: Run, device: Device, stretches: Iterable[_Stretch], steps: Mapping[str, int]
+) -> Iterator[tuple[str, tuple[Played, int]]]:
+    """Plays a run, of some phases one stretch in full.
+
+    Args:
+        run: the run.
+        device: what it runs on.
+        stretches: the way in which it goes.
+        steps: for each of those phases, which of its stretches.
+
+    Yields:
+        The name of each of those phases, and that stretch with its peak if no kernel used scratch.
+    """
     memory = Memory(BfcAllocator(device.pool))
-    lean = Memory(BfcAllocator(device.pool))
-    for stretch in _stretches(run, device, play, VariableStore()):
-        for one in (memory, lean):
-            one.rename(stretch.renamed)
-            one.occupy(stretch.beside)
-        without_scratch = lean.peak_of([event for event in stretch.events if not event.buffer.is_scratch])
-        if stretch.phase == phase:
-            if step == 0:
-                return memory.play(stretch.events, _spans(run, stretch)), without_scratch
-            step -= 1
-        memory.peak_of(stretch.events)
-    raise AssertionError(f"There is no such stretch of {phase}.")
+    lean = Memory(BfcAllocator(device.pool), with_scratch=False)
+    waiting = dict(steps)
+    for stretch in stretches:
+        without_scratch = stretch.peak_in(lean)
+        step = waiting.get(stretch.phase)
+        if step != 0:
+            stretch.peak_in(memory)
+            if step is not None:
+                waiting[stretch.phase] = step - 1
+            continue
+        stretch.begin_in(memory)
+        yield stretch.phase, (memory.play(stretch.events, _spans(run, stretch)), without_scratch)
+        del waiting[stretch.phase]
+        if not waiting:
+            return
+    raise AssertionError(f"There are no such stretches: {waiting}.")
 
 
 def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
@@ -302,7 +366,7 @@ def _trained(
                 orders.learnt.again()
             # The same happens as in the step before; only where in memory the variables lie is another matter.
             moved = {held: before[variable] for variable, held in store.buffers.items() if held is not before[variable]}
-            yield _Stretch("step", events, 0, moved)
+            yield _Stretch("step", events, 0, moved, again=True)
 
 
 def _plays(run: Run, device: Device) -> tuple[list[_Play], list[_Play]]:
@@ -330,6 +394,7 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
     """So many likely ways of the steps of a program, and others that are possible."""
     graph = program.graph
     costs = [seconds(graph, index) for index in range(len(graph.nodes))]
+    ops = [node.op for node in graph.nodes]
 
     def pool(threads: int, seed: int, *, learns: bool = False) -> Callable[[], _Orders]:
         # Kernels run faster or slower than thought, so which of two threads is done first varies.
@@ -339,17 +404,20 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
 
         def orders() -> _Orders:
             learnt = Learnt(lambda index: cycles(graph, index)) if learns else None
-            return _Orders(
-                lambda: PoolOrder(threads, lambda index: graph.nodes[index].op, varied.__getitem__, learnt), learnt
-            )
+            return _Orders(lambda: PoolOrder(threads, ops.__getitem__, varied.__getitem__, learnt), learnt)
 
         return orders
 
     def inline() -> _Orders:
         return _Orders(InlineOrder)
 
+    @functools.cache
+    def edges_for(seed: int) -> Edges:
+        onednn = device.onednn and device.kind == CPU
+        return executor_edges(graph, onednn=onednn, seed=seed, plain=program.plan.edges)
+
     def way(orders: Callable[[], _Orders], seed: int) -> _Way:
-        return _Way(orders, executor_edges(graph, onednn=device.onednn and device.kind == CPU, seed=seed))
+        return _Way(orders, edges_for(seed))
 
     if device.kind == GPU:
         return [way(inline, seed) for seed in range(count)], []

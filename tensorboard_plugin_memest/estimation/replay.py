@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
-from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, rounded
+from tensorboard_plugin_memest.estimation.allocator import BfcAllocator, Layout, rounded
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.small import SHARED
 from tensorboard_plugin_memest.estimation.tag import Tag
@@ -15,14 +14,6 @@ from tensorboard_plugin_memest.memory.estimate import Phase
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.timeline import Span, Timeline
 from tensorboard_plugin_memest.memory.whose import Whose
-
-
-class Held(NamedTuple):
-    """A buffer's chunk: where it is, how many bytes it has, and what it holds."""
-
-    address: int
-    bytes: int
-    tag: Tag
 
 
 @dataclass(frozen=True)
@@ -69,14 +60,43 @@ class Played:
         )
 
 
+@dataclass
+class _Again:
+    """Events that are played again and again.
+
+    Attributes:
+        events: the events.
+        renamed: what is renamed before each time.
+        looks: what memory looked like before each time: its layout, and where what was renamed lies.
+        peaks: the peak of each time.
+        period: after so many times memory looks as before; 0 where that is not known.
+        left_out: how many times have not been played, because memory looked like that.
+    """
+
+    events: Sequence[Event]
+    renamed: Mapping[Buffer, Buffer]
+    looks: list[tuple[Layout, list[int]]] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    period: int = 0
+    left_out: int = 0
+
+
 class Memory:
     """A device's memory through the phases of a run; what one phase leaves behind, the next begins with."""
 
-    def __init__(self, allocator: BfcAllocator) -> None:
+    def __init__(self, allocator: BfcAllocator, *, with_scratch: bool = True) -> None:
+        """Memory in which nothing is yet.
+
+        Args:
+            allocator: gives it.
+            with_scratch: whether `peak_of` plays what kernels use for themselves, too.
+        """
         self._allocator = allocator
-        self._held: dict[Buffer, Held] = {}
-        self._requested = 0
+        self._with_scratch = with_scratch
+        self._places: dict[Buffer, int] = {}  # addresses
+        self._tags: dict[Buffer, Tag] = {}
         self._beside = 0
+        self._again: _Again | None = None
 
     @property
     def in_use(self) -> int:
@@ -85,20 +105,63 @@ class Memory:
 
     def occupy(self, sizes: Iterable[int]) -> None:
         """Puts tensors of `sizes` beside the run: they take chunks for good, but are not counted."""
+        self._catch_up()
         for size in sizes:
             self._beside += self._allocator.allocate(size)[1]
 
     def rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
         """What the keys of `renamed` hold, their values hold from now on, where it is and as it is."""
-        moved = {new: self._held.pop(old) for old, new in renamed.items()}
-        self._held.update(moved)
+        self._catch_up()
+        self._rename(renamed)
 
     def peak_of(self, events: Sequence[Event]) -> int:
         """Plays `events` and returns the peak in bytes only."""
+        self._catch_up()
+        return self._peak_of(events)
+
+    def peak_again(self, events: Sequence[Event], renamed: Mapping[Buffer, Buffer]) -> int:
+        """Renames what is held and plays `events`, as `rename` and `peak_of` do, for what has been played before.
+
+        Where memory looks as it did before an earlier time, it will do what it did from then on, so that is not played.
+        """
+        again = self._again
+        if again is None or again.events is not events:
+            self._catch_up()
+            again = self._again = _Again(events, renamed)
+        if not again.period:
+            before = self._places.copy(), self._tags.copy()
+            self._rename(renamed)
+            looks = self._allocator.layout, [self._places[buffer] for buffer in renamed.values()]
+            if looks not in again.looks:
+                again.looks.append(looks)
+                again.peaks.append(self._peak_of(events))
+                return again.peaks[-1]
+            again.period = len(again.looks) - again.looks.index(looks)
+            self._places, self._tags = before
+        again.left_out += 1
+        return again.peaks[(again.left_out - 1) % again.period - again.period]
+
+    def _catch_up(self) -> None:
+        """Plays what `peak_again` left out, as far as memory would not look as it does."""
+        again, self._again = self._again, None
+        if again is not None and again.period:
+            for _ in range(again.left_out % again.period):
+                self._rename(again.renamed)
+                self._peak_of(again.events)
+
+    def _rename(self, renamed: Mapping[Buffer, Buffer]) -> None:
+        # All are taken out before any is put in: two may change places.
+        places = {new: self._places.pop(old) for old, new in renamed.items()}
+        tags = {new: self._tags.pop(old) for old, new in renamed.items()}
+        self._places.update(places)
+        self._tags.update(tags)
+
+    def _peak_of(self, events: Sequence[Event]) -> int:
         self._allocator.reset_peak()
-        apply = self._apply
+        with_scratch, apply = self._with_scratch, self._apply
         for event in events:
-            apply(event)
+            if with_scratch or not event.buffer.is_scratch:
+                apply(event.kind, event.buffer, event.tag)
         return self._allocator.peak - self._beside
 
     def play(self, events: Sequence[Event], spans: Sequence[tuple[str, int, int]] = ()) -> Played:
@@ -108,20 +171,26 @@ class Memory:
             events: what happens.
             spans: (name, first event, event after the last) of stretches worth naming.
         """
-        there = _There(self._held)
+        self._catch_up()
+        there = _There()
+        for buffer, tag in self._tags.items():
+            there.add(buffer, tag, self._bytes_of(buffer), 0)
         ticks, live, ops = [0], [self.in_use], [0]
         op_numbers = {"(start)": 0}
-        peak, peak_op, requested_peak = self.in_use, "(start)", self._requested
+        peak, peak_op = self.in_use, "(start)"
+        requested = requested_peak = sum(buffer.bytes for buffer in self._places)
         owners: dict[str, Whose] = {}
         heirs, taken_over, made_by = dict[str, Whose](), dict[str, Whose](), dict[Buffer, str]()
         for number, event in enumerate(events):
-            self._apply(event)
+            self._apply(event.kind, event.buffer, event.tag)
+            if event.kind != RELABEL:
+                requested += event.buffer.bytes if event.kind == ALLOCATE else -event.buffer.bytes
             if event.kind == ALLOCATE and event.tag is not None and event.op not in owners:
                 owners[event.op] = event.tag.whose
                 made_by[event.buffer] = event.op
             elif event.kind == RELABEL and event.tag is not None and event.buffer in made_by:
                 taken_over[made_by[event.buffer]] = event.tag.whose
-            requested_peak = max(requested_peak, self._requested)
+            requested_peak = max(requested_peak, requested)
             if self.in_use > peak:
                 peak, peak_op = self.in_use, event.op
                 heirs.update(taken_over)
@@ -130,10 +199,14 @@ class Memory:
                 ticks.append(number + 1)
                 live.append(self.in_use)
                 ops.append(op_numbers.setdefault(event.op, len(op_numbers)))
-                there.follow(event, self._held, len(ticks) - 1)
+                position = len(ticks) - 1
             else:
                 # What changes no bytes is seen from the next change on.
-                there.follow(event, self._held, len(ticks))
+                position = len(ticks)
+            if event.kind != ALLOCATE:
+                there.close(event.buffer, position)
+            if event.tag is not None:
+                there.add(event.buffer, event.tag, self._bytes_of(event.buffer), position)
         allocations = there.until(len(ticks))
         return Played(
             peak_bytes=peak,
@@ -147,59 +220,50 @@ class Memory:
             allocations=allocations,
         )
 
-    def _apply(self, event: Event) -> None:
-        kind, buffer = event.kind, event.buffer
+    def _apply(self, kind: str, buffer: Buffer, tag: Tag | None) -> None:
         if kind == FREE:
-            self._allocator.free(self._held.pop(buffer).address)
-            self._requested -= buffer.bytes
+            self._allocator.free(self._places.pop(buffer))
+            del self._tags[buffer]
             return
-        assert event.tag is not None
+        assert tag is not None
         if kind == ALLOCATE:
-            address, size = self._allocator.allocate(buffer.bytes)
-            self._requested += buffer.bytes
-        else:
-            address, size, _ = self._held[buffer]
-        self._held[buffer] = Held(address, size, event.tag)
+            self._places[buffer], _ = self._allocator.allocate(buffer.bytes)
+        self._tags[buffer] = tag
+
+    def _bytes_of(self, buffer: Buffer) -> int:
+        return self._allocator.size_of(self._places[buffer])
 
 
 class _There:
     """Keeps from when to when each buffer is there, and as what, in positions of a timeline."""
 
-    def __init__(self, held: Mapping[Buffer, Held]) -> None:
+    def __init__(self) -> None:
         self._open: dict[Buffer | Tag, tuple[Item, int]] = {}
         self._closed: list[tuple[Item, int, int]] = []
-        for buffer, one in held.items():
-            self._add(buffer, one, 0)
 
-    def follow(self, event: Event, held: Mapping[Buffer, Held], position: int) -> None:
-        """Takes in an event that was applied: what it does shows from `position` on."""
-        if event.kind != ALLOCATE:
-            item, begin = self._open.pop(event.buffer)
-            self._closed.append((item, begin, position))
-        if event.kind != FREE:
-            self._add(event.buffer, held[event.buffer], position)
+    def close(self, buffer: Buffer, position: int) -> None:
+        """What `buffer` held is gone from `position` on."""
+        item, begin = self._open.pop(buffer)
+        self._closed.append((item, begin, position))
 
-    def _add(self, buffer: Buffer, held: Held, position: int) -> None:
-        item = _item(buffer, held)
-        if held.tag not in SHARED:
+    def add(self, buffer: Buffer, tag: Tag, held_bytes: int, position: int) -> None:
+        """`buffer`, for which the allocator holds `held_bytes`, holds something from `position` on."""
+        item = tag.item(buffer.bytes, held_bytes)
+        if tag not in SHARED:
             self._open[buffer] = item, position
             return
         # Small tensors that are all the same are one item, which grows; nothing ever frees them.
-        before = self._open.get(held.tag)
+        before = self._open.get(tag)
         if before is not None:
             known, begin = before
             if begin < position:
                 self._closed.append((known, begin, position))
-            item = held.tag.item(known.requested_bytes + item.requested_bytes, known.bytes + item.bytes)
-        self._open[held.tag] = item, position
+            item = tag.item(known.requested_bytes + item.requested_bytes, known.bytes + item.bytes)
+        self._open[tag] = item, position
 
     def until(self, end: int) -> Allocations:
         """Everything that was there, if the timeline ends with `end` events."""
         return Allocations.of([*self._closed, *((item, begin, end) for item, begin in self._open.values())])
-
-
-def _item(buffer: Buffer, held: Held) -> Item:
-    return held.tag.item(buffer.bytes, held.bytes)
 
 
 def resident_bytes(buffers: Sequence[Buffer]) -> int:

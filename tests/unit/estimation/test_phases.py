@@ -13,7 +13,7 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
-from tensorboard_plugin_memest.estimation.phases import STEADY_STEPS, TYPICAL, Further, Run, phases_of
+from tensorboard_plugin_memest.estimation.phases import KEPT_EVENTS, STEADY_STEPS, TYPICAL, Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.replay import Memory
 from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tests.unit.estimation.graphs import graph, node, program, variable
@@ -68,6 +68,16 @@ def test_steps_are_as_if_each_ran_anew(made):
     assert low <= min(anew[1:])
     assert max(anew[1:]) <= high
     assert resident == sum(-(-one.bytes // 256) * 256 for one in variables)
+
+
+def test_what_was_not_kept_is_played_again_and_comes_out_the_same(monkeypatch):
+    made = _moving()
+    run = Run(None, [], list(made.variable_of.values()), program(made), ["forward"] * len(made.nodes))
+    found = []
+    for room in (0, 20, KEPT_EVENTS):
+        monkeypatch.setattr(f"{phases_of.__module__}.KEPT_EVENTS", room)
+        found.append(phases_of(run, Device("CPU", "growth", None, 2)))
+    assert found[0] == found[1] == found[2]
 
 
 def _updated_slots():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
@@ -130,3 +134,53 @@ def test_whose_a_taken_over_tensor_is_at_the_peak_is_kept():
         Event(RELABEL, A, "later", later),
     ]
     assert Memory(BfcAllocator()).play(events).heirs == {"norm": taken.whose}
+
+
+class _Counting(BfcAllocator):
+    """Counts what is asked of it."""
+
+    requests = 0
+
+    def allocate(self, size: int) -> tuple[int, int]:
+        self.requests += 1
+        return super().allocate(size)
+
+
+def _replacing(chance: random.Random) -> tuple[list[Event], list[Event], dict[Buffer, Buffer]]:
+    """Variables, a step that puts each into new memory beside temporaries, and what goes by whose name next."""
+    sizes = [chance.randrange(1, 900) * KIB for _ in range(4)]
+    old, new = [Buffer(size) for size in sizes], [Buffer(size) for size in sizes]
+    step = []
+    for before, after in zip(old, new, strict=True):
+        passing = Buffer(chance.randrange(1, 1500) * KIB, is_scratch=chance.random() < 0.3)
+        step += [made(passing, "forward"), made(after, "update"), freed(before, "update"), freed(passing, "forward")]
+    return [made(one, "built") for one in old], step, dict(zip(new, old, strict=True))
+
+
+@pytest.mark.parametrize("with_scratch", [True, False])
+@pytest.mark.parametrize("seed", range(12))  # of 3, 8 and 11 every third step is alike
+@pytest.mark.parametrize("times", [2, 7, 8])
+def test_what_is_played_again_is_what_playing_it_would_be(seed, times, with_scratch):
+    before, step, renamed = _replacing(random.Random(seed))
+    plain, again = (Memory(BfcAllocator(), with_scratch=with_scratch) for _ in range(2))
+    for memory in (plain, again):
+        memory.peak_of(before)
+        memory.peak_of(step)
+    peaks = []
+    for _ in range(times):
+        plain.rename(renamed)
+        peaks.append(plain.peak_of(step))
+    assert [again.peak_again(step, renamed) for _ in range(times)] == peaks
+    # And what comes later finds memory as it would have been left.
+    later = [made(Buffer(size * KIB), "later") for size in (3, 700, 50, 1100)]
+    for memory in (plain, again):
+        memory.rename(renamed)
+    assert plain.play(later) == again.play(later)
+
+
+def test_what_does_the_same_again_is_not_played():
+    allocator, step = _Counting(), [made(A, "a"), made(B, "b"), freed(A, "c"), freed(B, "d")]
+    memory = Memory(allocator)
+    memory.peak_of(step)
+    assert [memory.peak_again(step, {}) for _ in range(5)] == [1536] * 5
+    assert allocator.requests == 4
