@@ -14,7 +14,7 @@ from dataclasses import replace
 from tensorflow.python.framework import op_def_registry
 
 from tensorboard_plugin_memest.estimation.frames import topological
-from tensorboard_plugin_memest.estimation.graph import PASSING, Node, StepGraph
+from tensorboard_plugin_memest.estimation.graph import ASKED, PASSING, Node, StepGraph
 from tensorboard_plugin_memest.estimation.lowering import CALLS
 
 # Larger results stay ops.
@@ -68,7 +68,7 @@ def _foldable(graph: StepGraph, order: Sequence[int]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for index in order:
         node = graph.nodes[index]
-        if node.op != "Const" and not _computes(graph, index, node):
+        if ASKED in node.attributes or (node.op != "Const" and not _computes(graph, index, node)):
             continue
         if any(source not in found for source, _ in node.inputs):
             continue

@@ -35,6 +35,9 @@ _DEVICE_NAME = "/job:localhost/replica:0/task:0/device:{}:0"
 # What the runtime says of the memory of every CPU, whatever it has (`threadpool_device_factory.cc`).
 _CPU_BYTES = 256 * 2**20
 
+# The attribute of constants that stand for what a run asks a variable's handle.
+ASKED = "_memest_asked"
+
 
 @dataclass(frozen=True)
 class Output:
@@ -230,7 +233,10 @@ def _with_output(name: str) -> str:
 
 
 def _fold_shapes(nodes: Sequence[node_def_pb2.NodeDef], handles: Mapping[str, Variable]) -> None:
-    """Makes the shapes of variables, which their handles know, constants; zeros like them then have a known size."""
+    """Makes the shapes of variables, which their handles know, constants; zeros like them then have a known size.
+
+    A run asks the handles in every step, so nothing that depends on them is constant there: `ASKED` marks them.
+    """
     passed_on = {node.name: node.input[0].partition(":")[0] for node in nodes if node.op in PASSING}
     for node in nodes:
         if node.op != "VariableShape":
@@ -249,6 +255,7 @@ def _fold_shapes(nodes: Sequence[node_def_pb2.NodeDef], handles: Mapping[str, Va
         node.attr.clear()
         node.attr["dtype"].type = dtype
         node.attr["value"].tensor.CopyFrom(value)
+        node.attr[ASKED].b = True
 
 
 def _function_graph(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorboard_plugin_memest.estimation.folding import LARGEST, fold_constants, is_folded
+from tensorboard_plugin_memest.estimation.graph import ASKED
 from tests.unit.estimation.graphs import graph, node
 
 MILLION = 10**6
@@ -70,3 +71,16 @@ def test_what_the_step_returns_may_be_a_constant():
     made.fetches[:] = [(4, 0)]
     fold_constants(made)
     assert all(is_folded(made.nodes[index]) for index, _ in made.fetches)
+
+
+def test_zeros_like_a_variable_are_made_in_every_step():
+    made = graph(
+        node("shape", "Const", (), 2, **{ASKED: True}),
+        node("zero", "Const", (), 1),
+        node("zeros", "Fill", ["shape", "zero"], MILLION),
+        node("x", "Placeholder", (), MILLION),
+        node("sum", "AddV2", ["x", "zeros"], MILLION),
+    )
+    fold_constants(made)
+    assert _ops(made)["zeros"] == "Fill"
+    assert not any(is_folded(one) for one in made.nodes)
