@@ -63,13 +63,15 @@ def test_the_optimizer_without_slots_needs_less(results: dict[str, Result]) -> N
     assert results["sgd"].estimate.resident_bytes == pytest.approx(WEIGHT, rel=0.01)
 
 
-def test_one_run_has_advice_and_other_choices_for_the_tab(demo: Demo) -> None:
-    records = read_records(demo.runs / "fixed")
+def test_what_ran_out_has_advice_and_other_choices_for_the_tab(demo: Demo) -> None:
+    records = read_records(demo.runs / "as-asked")
     (advice,) = [one for one in records if isinstance(one, Advice)]
     (what_if,) = [one for one in records if isinstance(one, WhatIf)]
     assert advice.limit_bytes == int(9.29 * GIB)
+    assert advice.combination is not None
     assert what_if.base.optimizer == "Adam"
-    assert {outcome.choices.batch_size for outcome in what_if.outcomes} == set(what_if.batch_sizes)
+    # How many there are in the seconds that they are given, the machine decides; the optimizer matters most here.
+    assert any(outcome.choices.optimizer != "Adam" for outcome in what_if.outcomes)
 
 
 @pytest.mark.parametrize("name", ["as-asked", "sgd"])
