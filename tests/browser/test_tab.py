@@ -16,6 +16,7 @@ from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
+from tensorboard_plugin_memest.memory.format import FORMAT
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.layer_comparison import compare_profile
 from tensorboard_plugin_memest.memory.limits import find_device
@@ -24,6 +25,7 @@ from tensorboard_plugin_memest.memory.units import format_bytes, parse_bytes
 from tests.browser.conftest import OpenTab
 from tests.browser.tab import PATIENCE, Tab, squeezed
 from tests.conftest import Demo, StartTensorBoard
+from tests.events import content, string_tensor, write_raw
 from tests.integration.http import ask, wait_for
 from tests.integration.processes import EXACT, run_python
 from tests.samples import sample_estimate, sample_what_if
@@ -445,6 +447,22 @@ def test_an_empty_log_directory_explains_what_to_do(
 ) -> None:
     tab = open_tab(start_tensorboard(tmp_path))
     expect(tab.get("empty")).to_contain_text("memest.log_model(model", timeout=PATIENCE)
+
+
+def test_a_record_that_cannot_be_read_is_told_beside_the_rest(
+    start_tensorboard: StartTensorBoard, open_tab: OpenTab, tmp_path: Path
+) -> None:
+    with RunWriter(tmp_path / "one") as writer:
+        writer.write_estimate(sample_estimate())
+        write_raw(tmp_path / "one" / "memest", "host", content("host", FORMAT + 1), string_tensor(b"x"))
+    server = start_tensorboard(tmp_path)
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 1)
+    tab = open_tab(server)
+    tab.expect_run("one")
+    expect(tab.get("verdict-sentence")).to_be_visible()
+    expect(tab.get("problems")).to_contain_text("The record 'host' could not be read.")
+    expect(tab.get("problems")).to_contain_text("Upgrade memest")
+    expect(tab.get("run-option").get_by_role("img", name="has problems")).to_be_visible()
 
 
 # Building the model peaks at three times its 50 MiB of weights, Adam's step at six times.
