@@ -83,7 +83,7 @@ def as_table(results: dict[str, Result], limit: str) -> Table:
     table = Table(title=f"Memory of the training, against {limit}", title_justify="left")
     table.add_column("run")
     table.add_column("what it is")
-    for name in ("predicted peak", "can be", "measured peak", "difference"):
+    for name in ("predicted peak", "can be", "measured peak", "beyond that"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
     about = {run.name: run.about for run in RUNS}
@@ -97,10 +97,16 @@ def as_table(results: dict[str, Result], limit: str) -> Table:
             format_bytes(predicted),
             "" if lowest == highest else f"{format_bytes(lowest)} to {format_bytes(highest)}",
             "not trained" if measured is None else format_bytes(measured),
-            "" if measured is None else f"{(predicted - measured) / measured:+.1%}",
+            "" if measured is None else _beyond(measured, lowest, highest),
             result.estimate.fits(parse_bytes(limit)).outcome,
         )
     return table
+
+
+def _beyond(measured: int, lowest: int, highest: int) -> str:
+    """How far what was measured lies outside of what can be, relative to the nearer end."""
+    nearest = min(max(measured, lowest), highest)
+    return "no" if measured == nearest else f"{(measured - nearest) / nearest:+.1%}"
 
 
 def as_markdown(results: Mapping[str, Result]) -> str:
