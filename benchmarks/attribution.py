@@ -132,7 +132,7 @@ def observe(name: str, estimate: str) -> list[dict[str, Any]]:
         measured = measured_sums(profile.live_at_peak, fed, len(variables))
         timeline, at = profile.timeline, profile.timeline.peak_position
         assert at is not None, "a profile without events"
-        op = timeline.ops[timeline.op_index[at]]
+        op = timeline.op_at(at)
         rows.append(
             {
                 "op": op,

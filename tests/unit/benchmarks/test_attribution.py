@@ -52,6 +52,6 @@ def test_what_was_there_before_counts_against_it_unless_every_variable_was_found
 def test_the_same_op_is_found_whatever_its_root_scope_is_called():
     step = sample_estimate().phases["step"]
     timeline = step.timeline
-    op = timeline.ops[timeline.op_index[timeline.peak_position]]
+    op = timeline.op_at(timeline.peak_position)
     assert sums(alive_at_op(step, op)) == sums(step.live_at_peak)
     assert sums(alive_at_op(replace(step, allocations=None), "no/such/op")) == sums(step.live_at_peak)
