@@ -99,7 +99,7 @@ def test_mirrored_on_two_logical_cpus(tmp_path):
     assert compared.predicted_peak_bytes == 2 * run.estimate.peak_bytes
     low, high = run.estimate.phases["step"].peak_range
     # Two replicas and their chunks in one small pool: slack is what is left of the difference.
-    assert 0.9 * 2 * low < compared.phases["step"] < 1.15 * 2 * high
+    assert 0.8 * 2 * low < compared.phases["step"] < 1.3 * 2 * high
 
 
 WORKER = (
@@ -162,8 +162,9 @@ def test_two_workers_make_one_run(tmp_path):
     for name in ("first_step", "step"):
         low, high = run.estimate.phases[name].peak_range
         for peaks in run.peaks:
-            # An unsplit chunk in such a small pool is up to a tenth of it, and which ones are is chance.
-            assert 0.85 * low < compare(run.estimate, peaks).phases[name] < 1.1 * high
+            # An unsplit chunk in such a small pool is up to a tenth of it, which ones are is chance, and what is sent
+            # and received comes when the other worker does.
+            assert 0.75 * low < compare(run.estimate, peaks).phases[name] < 1.25 * high
     # The first worker sends the slots' first values, zeros of 5.05 MiB for each of Adam's two, to the other: these and
     # what is sent lie beside the weights and slots. That is more than the step itself takes.
     first = run.estimate.phases["first_step"]

@@ -883,10 +883,11 @@ def test_its_own_profile_is_of_the_batches_asked_for_and_lies_where_xprof_looks(
         row = rows[layer.info.path]
         assert 0.6 < row.measured_bytes / row.predicted_bytes < 1.6
 
-    # Op by op: nearly all that takes memory in the step is known to both, and most of it comes in one order.
+    # Op by op: nearly all that takes memory in the step is known to both, and much of it comes in one order, though
+    # several threads run it.
     aligned = align(compared.phase.timeline, profile.timeline, highest_step(profile), profile.before_bytes)
     assert aligned.matched_ops > 0.9 * aligned.predicted_ops
-    assert aligned.in_order > 0.5 * aligned.matched_ops
+    assert aligned.in_order > 0.25 * aligned.matched_ops
     assert aligned.timeline.peak_bytes == profile.peak_bytes
 
 

