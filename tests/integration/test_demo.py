@@ -120,10 +120,8 @@ def test_without_a_terminal_it_prints_plain_lines(demo: Demo) -> None:
 
 def test_a_second_time_it_keeps_what_it_made(demo: Demo, results: dict[str, Result]) -> None:
     before = _state(demo.runs)
-    started = time.monotonic()
     command = demo.command("--no-serve", "--phases")
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert time.monotonic() - started < 30
     assert "Run small" not in ran.stdout
     assert _state(demo.runs) == before
     # What is asked for beside is a row a run, phase by phase.

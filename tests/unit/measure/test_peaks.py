@@ -113,10 +113,10 @@ def test_one_step_too_many_merges_neighbours_two_by_two():
 
 def test_a_million_steps_are_cheap_and_resolved_alike():
     recorder = PeakRecorder()
-    started = time.perf_counter()
+    started = time.thread_time()
     for step in range(1_000_000):
         recorder.record(0, step, 0)
-    seconds = time.perf_counter() - started
+    seconds = time.thread_time() - started
     windows = recorder.windows
     assert [window.peak_bytes for window in windows] == [window.last_step for window in windows]
     assert windows[-1].last_step == 999_999
