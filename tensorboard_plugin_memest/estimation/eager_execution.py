@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
+from tensorboard_plugin_memest.estimation.births import birth_events
 from tensorboard_plugin_memest.estimation.eager_step import READ, EagerStep
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import SPARSE, UPDATES, VariableStore
@@ -43,13 +44,15 @@ class EagerExecution:
     Args:
         plan: the step.
         store: what its variables hold; changed by it.
-        slots: what happens when the optimizer gets its first gradients.
+        is_first: whether what comes to be in the first step does.
+        handles: whether the handles of variables lie in the device's memory, too.
     """
 
-    def __init__(self, plan: EagerPlan, store: VariableStore, slots: Sequence[Event] = ()) -> None:
+    def __init__(self, plan: EagerPlan, store: VariableStore, *, is_first: bool = False, handles: bool = False) -> None:
         self._plan = plan
         self._store = store
-        self._slots = slots
+        self._births = plan.step.births if is_first else ()
+        self._handles = handles
         self._events: list[Event] = []
         self._held: dict[int, Buffer] = {}  # by the number of a tensor
         self._op = "(start)"
@@ -68,8 +71,8 @@ class EagerExecution:
             while change is not None and change.position <= position:
                 self._change(change.kind, change.handle, change.value)
                 change = next(changes, None)
-            if position == step.update:
-                self._events += self._slots
+            born = [birth for place, birth in self._births if place == position]
+            self._events += birth_events(born, self._store, handles=self._handles)
             if happens is not None:
                 number, is_made = happens
                 if is_made:
@@ -155,13 +158,19 @@ def _part(step: EagerStep, name: str) -> str:
 
 
 def _kept(step: EagerStep, parts: Sequence[str]) -> set[int]:
-    """The forward tensors that are there when the backward pass begins."""
+    """The forward tensors that are there when a backward pass begins; a step may have several."""
     alive: set[int] = set()
+    kept: set[int] = set()
+    before = FORWARD
     for number, is_made in step.run.steps:
-        if is_made and parts[number] == BACKWARD:
-            return alive
-        (alive.add if is_made else alive.discard)(number)
-    return set()
+        part = parts[number]
+        if is_made:
+            if part == BACKWARD != before:
+                kept |= alive
+            before = part
+        if part == FORWARD:
+            (alive.add if is_made else alive.discard)(number)
+    return kept
 
 
 def _tag(step: EagerStep, number: int, part: str, is_kept: bool, weights: Sequence[Variable]) -> Tag:

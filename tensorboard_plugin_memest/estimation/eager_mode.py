@@ -19,7 +19,6 @@ from tensorboard_plugin_memest.estimation.small import handle_event
 from tensorboard_plugin_memest.estimation.training import Training
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes, workspaces_of
-from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase
 
 _NOTE = "Eager steps were followed op by op, with tensors held as long as Python and the gradient tape hold them."
@@ -96,15 +95,12 @@ def _stretches(
         yield _Stretch("build", birth_events(training.built, store, handles=handles))
     yield _Stretch("", [handle_event() for _ in training.others if handles])
     yield _Stretch("", [event for one in training.others for event in existing_events(one, store)])
+    first = next((plan for plan in plans if plan.step.phase in ("first_step", "step")), None)
     for plan in plans:
-        phase = plan.step.phase
-        if phase == "step":
+        if plan is first:
             batch = [size_in_bytes(shape, dtype) for _, shape, dtype in plan.step.batch]
-            of_optimizer = [one for one in training.slots if one.variable.category is Category.OPTIMIZER_SLOTS]
-            others = [one for one in training.slots if one.variable.category is not Category.OPTIMIZER_SLOTS]
-            # What is no optimizer's is there before the step uses it.
-            before = birth_events(others, store, handles=handles)
-            slots = birth_events(of_optimizer, store, handles=handles)
-            yield _Stretch("first_step", before + EagerExecution(plan, store, slots).run(), batch * batches)
-        for _ in range(later if phase == "step" else 2):
+            events = EagerExecution(plan, store, is_first=True, handles=handles).run()
+            yield _Stretch("first_step", events, batch * batches)
+        phase = plan.step.phase
+        for _ in range({"first_step": 0, "step": later}.get(phase, 2)):
             yield _Stretch(phase, EagerExecution(plan, store).run())

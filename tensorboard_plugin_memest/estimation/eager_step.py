@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import keras
@@ -18,17 +18,19 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
+from tensorboard_plugin_memest.estimation.births import Birth
+from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
 from tensorboard_plugin_memest.estimation.graph import StepGraph, traced_graph
-from tensorboard_plugin_memest.estimation.layers import LayerPaths
 from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of
-from tensorboard_plugin_memest.estimation.subject import Batch
-from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, UntraceableError
+from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, Trace, traced_by
 from tensorboard_plugin_memest.estimation.unrolled import unrolled
+from tensorboard_plugin_memest.estimation.values import values_known
 
 # What these give is no memory.
 _NO_MEMORY = {"VarHandleOp", "Placeholder"}
+_NO_DATA = (tf.resource, tf.variant)
 
 READ = "ReadVariableOp"
 # Beginnings of the names of ops that may give a variable other memory.
@@ -57,17 +59,18 @@ class EagerStep:
     """One step that runs eagerly.
 
     Attributes:
-        phase: `"step"`, `"evaluate"` or `"predict"`.
+        phase: `"first_step"`, `"step"`, `"evaluate"` or `"predict"`. Without one of its own the first step is as all.
         batch: (name, shape, dtype) of each tensor that it is fed.
         run: what it makes and gives up.
         graph: its ops.
         reads: the handle of its variable for each tensor that was read of one.
         changes: what happens to variables, in order.
-        update: how many steps of the run come before the optimizer gets gradients; None if it gets none.
+        update: how many steps of the run come before an optimizer gets gradients; None if none gets some.
         names: for each tensor that it makes, the name of the op.
         owners: who made which op.
         assumptions: what could not be seen.
         accumulated: what a prediction keeps of its batches; None for other phases.
+        births: what comes to be in the first step, each with how many steps of the run come before it.
     """
 
     phase: str
@@ -81,89 +84,132 @@ class EagerStep:
     owners: Owners
     assumptions: list[str]
     accumulated: Accumulated | None = None
+    births: Sequence[tuple[int, Birth]] = field(default=())
 
 
-def eager_step(
-    model: keras.Model,
-    batch: Batch,
+@dataclass(frozen=True)
+class Followed:
+    """An eager step and what else was seen when it was followed.
+
+    Attributes:
+        step: the step.
+        trace: its ops as a graph, its layers and its variables.
+        created: for each variable that it created, how many steps of the run come before that.
+    """
+
+    step: EagerStep
+    trace: Trace
+    created: Sequence[int]
+
+
+def follow(
     phase: str,
-    method: str,
+    function: Callable[..., Any],
+    specs: Sequence[Any],
+    find: Callable[[], list[Any]],
+    creations: Creations,
     keep: Callable[[Sequence[Any]], Accumulated] | None = None,
-) -> EagerStep:
-    """Runs `model.<method>` for one batch in a scratch graph; call it where the model is put back as it was afterwards.
+) -> Followed:
+    """Runs `function` once in a scratch graph; call it where what it uses is put back as it was afterwards.
 
     Args:
-        model: compiled; its optimizer's and metrics' variables exist.
-        batch: specs of the data.
         phase: the phase that the step is of.
-        method: `"train_step"`, `"test_step"` or `"predict_step"`.
+        function: what runs eagerly.
+        specs: of its arguments.
+        find: the layers, optimizers, metrics and variables that it uses; asked again once they are built.
+        creations: where variables are recorded that are created meanwhile.
         keep: what is kept of the tensors that the step returns; None for nothing.
 
     Raises:
-        UntraceableError: the step cannot be run.
+        Exception: whatever the function raises.
     """
+    # Of a step that failed half-way only what it created is there for the next attempt.
+    begun = len(creations.all)
     try:
-        graph, fed, kept, notes = _run(model, batch, method, keep, unrolled())
+        graph, fed, kept, notes = _run(phase, function, specs, find, creations, keep, _as_python_does())
     except Exception:
         # Some loops depend on values that only a run has.
-        try:
-            graph, fed, kept, notes = _run(model, batch, method, keep, contextlib.nullcontext([]))
-        except Exception as error:
-            raise UntraceableError(
-                f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        graph, fed, kept, notes = _run(phase, function, specs, find, creations, keep, contextlib.nullcontext([]))
     inside = sorted({op.type for op in graph.get_operations()} & (LOOPS | CONDITIONALS | CALLS))
     if inside:
         notes.append(
             f"The step has parts that an eager step runs one op after another ({', '.join(inside)}); of these only the "
             "results were counted."
         )
-    return EagerStep(
+    trace = traced_by(graph, find)
+    # Inside a graph a handle from outside has a stand-in.
+    outside = {id(internal): external for external, internal in graph.captures}
+    step = EagerStep(
         phase=phase,
         batch=fed,
         run=graph.run_so_far,
         graph=traced_graph(graph),
-        reads=graph.reads,
-        changes=graph.changes,
+        reads={number: outside.get(id(handle), handle) for number, handle in graph.reads.items()},
+        changes=[replace(one, handle=outside.get(id(one.handle), one.handle)) for one in graph.changes],
         update=graph.update,
         names=graph.names,
-        owners=graph.owners(LayerPaths(model)),
+        owners=trace.owners,
         assumptions=notes,
         accumulated=kept,
     )
+    missed = len(creations.all) - begun - len(graph.created)
+    return Followed(step, trace, [0] * missed + graph.created)
+
+
+@contextlib.contextmanager
+def _as_python_does() -> Iterator[list[str]]:
+    with unrolled() as followed, values_known() as asked:
+        notes: list[str] = []
+        yield notes
+        notes += followed + asked
 
 
 def _run(
-    model: keras.Model,
-    batch: Batch,
-    method: str,
+    phase: str,
+    function: Callable[..., Any],
+    specs: Sequence[Any],
+    find: Callable[[], list[Any]],
+    creations: Creations,
     keep: Callable[[Sequence[Any]], Accumulated] | None,
     followed: contextlib.AbstractContextManager[list[str]],
 ) -> tuple[_EagerGraph, list[tuple[str, tuple[int, ...], str]], Accumulated | None, list[str]]:
     """The graph of one step that was run, what it was fed, what of it is kept, and what had to be assumed."""
-    graph = _EagerGraph(method, [model])
+    things = find()
+    graph = _EagerGraph(phase, things, creations)
     with graph.as_default(), record.stop_recording():
-        fed = keras.tree.map_structure(lambda spec: tf.compat.v1.placeholder(spec.dtype, spec.shape), batch.data)
-    graph.observe_updates(optimizers_of([model]))
+        fed = [tf.nest.map_structure(_placeholder, spec) for spec in specs]
+    tensors = [one for one in tf.nest.flatten(fed, expand_composites=True) if one.dtype not in _NO_DATA]
+    names = [(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in tensors]
+    graph.observe_updates(optimizers_of(things))
     with followed as notes, graph.as_default(), graph.metrics_observed():
-        kept = _call(getattr(model, method), fed, keep)
-    graph.sweep()
-    names = [(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in keras.tree.flatten(fed)]
+        kept = _call(function, fed, keep)
+        graph.sweep()
     return graph, names, kept, list(dict.fromkeys(notes))
 
 
+def _placeholder(spec: Any) -> Any:
+    if isinstance(spec, tf.TensorSpec):
+        return tf.compat.v1.placeholder(spec.dtype, spec.shape, spec.name)
+    parts = [tf.compat.v1.placeholder(part.dtype, part.shape) for part in tf.nest.flatten(spec._component_specs)]
+    return spec._from_components(tf.nest.pack_sequence_as(spec._component_specs, parts))
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def _call(step: Callable[[Any], Any], fed: Any, keep: Callable[[Sequence[Any]], Accumulated] | None) -> Any:
-    returned = step(fed)
+def _call(
+    function: Callable[..., Any], fed: Sequence[Any], keep: Callable[[Sequence[Any]], Accumulated] | None
+) -> Accumulated | None:
+    returned = function(*fed)
     return None if keep is None else keep(keras.tree.flatten(returned))
 
 
 class _EagerGraph(ScratchGraph, ObservedGraph):
     """A graph that notes what lives how long, and who made it."""
 
-    def __init__(self, name: str, things: list[Any]) -> None:
+    def __init__(self, name: str, things: list[Any], creations: Creations) -> None:
         super().__init__(name, things)
+        self._creations = creations
+        self._seen = len(creations.all)
+        self.created: list[int] = []  # how many steps come before each variable that is created
         self.names: list[str] = []
         self.reads: dict[int, Any] = {}
         self.changes: list[Change] = []
@@ -187,6 +233,11 @@ class _EagerGraph(ScratchGraph, ObservedGraph):
 
         for optimizer in optimizers:
             vars(optimizer)["apply"] = noted(optimizer.apply)
+
+    def sweep(self, *, fully: bool = True) -> None:
+        missing = len(self._creations.all) - self._seen - len(self.created)
+        super().sweep(fully=fully or missing > 0)
+        self.created += [len(self.run_so_far.steps)] * missing
 
     def _record(self, op: Any, inputs: Any) -> None:
         if op.type in _NO_MEMORY:

@@ -15,6 +15,7 @@ from tensorboard_plugin_memest.estimation.constants import apart_from_the_device
 from tensorboard_plugin_memest.estimation.device import Device, training_device
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.mode import check_mode
 from tensorboard_plugin_memest.estimation.model import assemble
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.step_function import training_of_step
@@ -33,6 +34,7 @@ def estimate_function(
     *specs: Any,
     batch_size: int | None = None,
     jit_compile: bool | None = None,
+    run_eagerly: bool = False,
     device: str | None = None,
     compile_timeout: float | None = None,
     **named_specs: Any,
@@ -40,17 +42,23 @@ def estimate_function(
     """Predicts the memory of a training loop's step, such as one with `tf.GradientTape`, without running it.
 
     The function is traced as `tf.function` does it, so Python code in it runs once; it is optimized as TensorFlow
-    would, and played op by op through a replay of TensorFlow's allocator. What it uses is found in its closure, in
-    globals and in `self`: any number of models, optimizers, metrics, modules and plain variables. They are left as they
-    were; variables that its first call creates, such as an optimizer's slots, get no memory.
+    would, and played op by op through a replay of TensorFlow's allocator. A loop without `tf.function` is followed op
+    by op instead (`run_eagerly=True`): tensors are there as long as a gradient tape or a name in Python holds them.
+    What the function uses is found in its closure, in globals and in `self`: any number of models, optimizers, metrics,
+    modules and plain variables. They are left as they were; variables that its first call creates, such as an
+    optimizer's slots, get no memory.
 
     Args:
-        step_function: a `tf.function`; or a Python function, which is estimated as if it were one.
+        step_function: a `tf.function`; or a Python function, which is estimated as if it were one unless `run_eagerly`
+            says that it is called as it is.
         specs: its arguments: for a tensor a `tf.TensorSpec` (or a tensor or array of that shape) or a structure of
             them, for an iterator or dataset that or its spec; anything else is passed on as it is. May be left away
             where the function has an `input_signature`.
         batch_size: what a first dimension of None is taken for. None takes it from the specs' first dimension.
         jit_compile: True for XLA, False for graph mode; None for what the `tf.function` says of itself.
+        run_eagerly: True for eager mode: a loop that calls a Python function which is no `tf.function`, or that sets
+            `tf.config.run_functions_eagerly(True)`. What the function asks tensors for in Python (`.numpy()`, `float`,
+            `if`) is taken for ones where nothing constant tells it.
         device: `"CPU"` or `"GPU"`; None for the device this process would train on.
         compile_timeout: seconds that XLA may take to compile the step, as for `memest.estimate`.
         named_specs: its keyword arguments, likewise. An argument that is called like one of this function's own can be
@@ -75,11 +83,11 @@ def estimate_function(
         raise UsageError(
             f"jit_compile={jit_compile!r}: pass True for XLA, False for graph mode, or None for what the function says."
         )
+    check_mode(jit_compile, run_eagerly)
     timeout = checked_timeout(compile_timeout)
     apart_from_the_device()
-    return _Origin(step_function, specs, named_specs, training_device(device), jit_compile, timeout).estimate(
-        batch_size
-    )
+    origin = _Origin(step_function, specs, named_specs, training_device(device), jit_compile, run_eagerly, timeout)
+    return origin.estimate(batch_size)
 
 
 @dataclass
@@ -91,6 +99,7 @@ class _Origin:
     named_specs: dict[str, Any]
     device: Device
     jit_compile: bool | None
+    run_eagerly: bool
     compile_timeout: float
     batch_size: int = 0  # that of the first estimate
 
@@ -101,7 +110,13 @@ class _Origin:
         with tf_context.eager_mode(), untouched_globals(), untouched_functions(), without_full_collections():
             with other_optimizers(self.optimizers() if optimizer else [], optimizer):
                 training = training_of_step(
-                    self.step_function, self.specs, self.named_specs, batch_size, instead_of, self.jit_compile
+                    self.step_function,
+                    self.specs,
+                    self.named_specs,
+                    batch_size,
+                    instead_of,
+                    self.jit_compile,
+                    run_eagerly=self.run_eagerly,
                 )
             training.discard()
             self.batch_size = self.batch_size or training.batch_size

@@ -31,6 +31,10 @@ class Mode:
     reasons: tuple[str, ...] = ()
 
 
+# What the process has chosen for all of its functions.
+EAGER_EVERYWHERE = Mode(EAGER, ("tf.config.run_functions_eagerly(True) is set, so eager mode was estimated.",))
+
+
 def check_mode(jit_compile: Any, run_eagerly: Any) -> None:
     """Raises ValueError if the two arguments of `estimate` are none that go together."""
     if not (jit_compile is None or isinstance(jit_compile, bool) or jit_compile == "auto"):
@@ -75,6 +79,8 @@ def mode_of(
         if model_supports_jit(model):
             return Mode(XLA)
         return Mode(GRAPH, (f"{_unsupported(model)} Keras runs the model in graph mode although jit_compile=True.",))
+    if jit_compile is None and tf.config.functions_run_eagerly():
+        return EAGER_EVERYWHERE
     if was_compiled and jit_compile is None:
         if model.run_eagerly:
             return Mode(EAGER, ("The model is compiled with run_eagerly=True.",))

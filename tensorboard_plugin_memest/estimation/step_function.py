@@ -6,7 +6,7 @@ import gc
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -17,10 +17,12 @@ from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function, OptionalXlaContext
 
 from tensorboard_plugin_memest.estimation.around import around, untouched_surroundings
+from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.called import traced_step
 from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.eager_step import EagerStep, follow
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
-from tensorboard_plugin_memest.estimation.mode import GRAPH, XLA, Mode
+from tensorboard_plugin_memest.estimation.mode import EAGER, EAGER_EVERYWHERE, GRAPH, XLA, Mode
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_one_device
 from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, few, trace_function
@@ -38,6 +40,8 @@ def training_of_step(
     batch_size: int | None,
     instead_of: int | None = None,
     jit_compile: bool | None = None,
+    *,
+    run_eagerly: bool = False,
 ) -> Training:
     """The training that calling `step_function` again and again is; everything it uses is left as it was.
 
@@ -48,20 +52,25 @@ def training_of_step(
         batch_size: what an open first dimension is taken for; None if there is none.
         instead_of: a first dimension of this size is taken for the batch, too.
         jit_compile: whether XLA compiles it; None for what it says itself.
+        run_eagerly: whether it runs eagerly, op by op.
 
     Raises:
         ValueError: the arguments do not fit the function, or a size is not known.
         UntraceableError: the function cannot be traced.
     """
-    call = _call_of(step_function, specs, named_specs, batch_size, instead_of)
-    mode = _mode(step_function, call.name, jit_compile)
+    mode = _mode(step_function, jit_compile, run_eagerly=run_eagerly)
+    call = _call_of(step_function, specs, named_specs, batch_size, instead_of, mode)
     roots = [step_function, specs, dict(named_specs)]
     things = around(roots)
     _require_one_device(things)
     creations = Creations()
     with untouched_surroundings(roots), untouched_objects(things), creations.recorded():
-        trace = _traced(call, lambda: around(roots), for_xla=mode.name == XLA)
-        created, others = births_of(creations, trace)
+        eager_steps: list[EagerStep] = []
+        if mode.name == EAGER:
+            trace, created, others, eager_steps = _followed(call, lambda: around(roots), creations)
+        else:
+            trace = _traced(call, lambda: around(roots), for_xla=mode.name == XLA)
+            created, others = births_of(creations, trace)
         notes = list(call.assumptions)
         if others:
             notes.append(
@@ -84,20 +93,37 @@ def training_of_step(
             assumptions=notes,
             batch_assumptions=[],
             fixed_batch_sizes=set(),
-            steps={call.batch_size: traced_step(trace.graph, trace.fed)},
+            steps={} if eager_steps else {call.batch_size: traced_step(trace.graph, trace.fed)},
             further=[],
-            eager_steps=[],
+            eager_steps=eager_steps,
             trains=True,
             creations=creations,
         )
 
 
-def _mode(step_function: Callable[..., Any], name: str, jit_compile: bool | None) -> Mode:
+def _mode(step_function: Callable[..., Any], jit_compile: bool | None, *, run_eagerly: bool) -> Mode:
+    if run_eagerly:
+        return Mode(EAGER)
     if jit_compile is not None:
         return Mode(XLA if jit_compile else GRAPH)
+    if tf.config.functions_run_eagerly():
+        return EAGER_EVERYWHERE
+    name = _name_of(step_function)
     if getattr(step_function, "_jit_compile", False):
         return Mode(XLA, (f"{name} is compiled with XLA (jit_compile=True), which was estimated.",))
-    return Mode(GRAPH)
+    if isinstance(step_function, Function):
+        return Mode(GRAPH)
+    return Mode(
+        GRAPH,
+        (
+            f"{name} is no tf.function; it was estimated as if it were wrapped in one. Pass run_eagerly=True if the "
+            "loop calls it as it is.",
+        ),
+    )
+
+
+def _name_of(step_function: Callable[..., Any]) -> str:
+    return str(getattr(step_function, "__name__", type(step_function).__name__))
 
 
 @dataclass(frozen=True)
@@ -125,8 +151,9 @@ def _call_of(
     named_specs: Mapping[str, Any],
     batch_size: int | None,
     instead_of: int | None,
+    mode: Mode,
 ) -> _Call:
-    name = str(getattr(step_function, "__name__", type(step_function).__name__))
+    name = _name_of(step_function)
     notes = [
         "How the models and variables are built was not estimated: the step function shows the step only; phases are "
         "first_step and step."
@@ -136,14 +163,16 @@ def _call_of(
             specs = step_function.input_signature
         python_function, convert = step_function.python_function, step_function._autograph
     else:
-        notes.append(f"{name} is no tf.function; it was estimated as if it were wrapped in one.")
         python_function, convert = step_function, True
     _require_fit(name, python_function, specs, named_specs)
     wanted = None if batch_size is None else positive_batch_size(batch_size)
     flat = [_spec_of(value, wanted, instead_of) for value in tf.nest.flatten((tuple(specs), dict(named_specs)))]
     size, assumed = _batch_size(flat, wanted)
     traced = [number for number, value in enumerate(flat) if isinstance(value, _SPECS)]
+    # In eager mode Python's own loops and branches are taken.
+    convert = convert and mode.name != EAGER
     converted = autograph_util.py_func_from_autograph(python_function) if convert else python_function
+    status = ag_ctx.Status.DISABLED if mode.name == EAGER else ag_ctx.Status.UNSPECIFIED
 
     def call(*arguments: Any) -> Any:
         values = list(flat)
@@ -151,7 +180,7 @@ def _call_of(
             values[number] = argument
         positional, named = tf.nest.pack_sequence_as((tuple(specs), dict(named_specs)), values)
         # Unlike Keras, a tf.function lets AutoGraph rewrite what it calls.
-        with ag_ctx.ControlStatusCtx(ag_ctx.Status.UNSPECIFIED):
+        with ag_ctx.ControlStatusCtx(status):
             return converted(*positional, **named)
 
     return _Call(name, call, [flat[number] for number in traced], size, [*notes, *assumed])
@@ -252,6 +281,30 @@ def _traced(call: _Call, find: Callable[[], list[Any]], *, for_xla: bool) -> Tra
             "It is traced as tf.function does it: what needs the values of tensors (.numpy(), float(), printing or "
             "logging them) has to stay outside of it. If it is called with other arguments, pass their specs."
         ) from error
+
+
+def _followed(
+    call: _Call, find: Callable[[], list[Any]], creations: Creations
+) -> tuple[Trace, list[tuple[int, Birth]], list[str], list[EagerStep]]:
+    """The step as it runs eagerly: what was seen of it, what its first call creates, what is nobody's, and its runs."""
+    begun = len(creations.all)
+    try:
+        first = follow("first_step", call.function, call.signature, find, creations)
+        # A call that creates something may do other things than later ones.
+        later = follow("step", call.function, call.signature, find, creations) if first.created else first
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UntraceableError(
+            f"The step function {call.name} cannot be run eagerly on paper for {call.signature}: "
+            f"{type(error).__name__}: {error}\nIf it is called with other arguments, pass their specs."
+        ) from error
+    births, others = births_of(creations, later.trace)
+    places = dict(enumerate(first.created, begun))
+    born = [(places.get(number, 0), birth) for number, birth in births]
+    if later is first:
+        return later.trace, births, others, [replace(first.step, phase="step")]
+    return later.trace, births, others, [replace(first.step, births=born), later.step]
 
 
 def _optimizers(trace: Trace, things: Sequence[Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -358,11 +358,22 @@ def trace_function(
             return function(*arguments)
 
     tf_func_graph.func_graph_from_py_func(name, observed, (), {}, signature=tuple(signature), func_graph=graph)
+    return traced_by(graph, find, fed)
+
+
+def traced_by(graph: ObservedGraph, find: Callable[[], list[Any]], fed: Collection[str] = ()) -> Trace:
+    """What a graph shows in which a step was traced.
+
+    Args:
+        graph: the graph.
+        find: the layers, optimizers, metrics and variables that the step uses.
+        fed: as in `Trace`.
+    """
     things = find()
     paths = LayerPaths(*outermost_layers(things))
     variables = Variables(things, paths)
     handles, assumptions = _captured(graph, variables)
-    return Trace(graph, paths, variables, handles, fed, graph.owners(paths), assumptions)
+    return Trace(graph, paths, variables, handles, set(fed), graph.owners(paths), assumptions)
 
 
 def _build_optimizer(model: keras.Model) -> None:

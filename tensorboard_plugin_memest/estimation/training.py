@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
-from tensorboard_plugin_memest.estimation.eager_step import EagerStep, eager_step
+from tensorboard_plugin_memest.estimation.eager_step import EagerStep, follow
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
@@ -334,6 +334,7 @@ def _training(
             "The build phase was not estimated: the model cannot be made again from its configuration. Pass a function "
             "that builds it."
         )
+    slots = [birth for number, birth in births if number >= compiled]
     if not trains:
         notes.append("The model is not compiled and no optimizer was given, so only prediction was estimated.")
     elif model.steps_per_execution != 1:
@@ -353,14 +354,16 @@ def _training(
         batch_size=batch_size,
         trace=trace,
         built=built,
-        slots=[birth for number, birth in births if number >= compiled],
+        slots=slots,
         mode=mode,
         assumptions=[*notes, *assumed],
         batch_assumptions=batch_notes,
         fixed_batch_sizes=fixed,
         steps=_steps(model, given, trace, batch_size, fixed, building, mode) if trains else {},
         further=[] if mode.name == EAGER else _further(model, given, mode, trains=trains),
-        eager_steps=_eager_steps(model, given, batch_size, trains=trains) if mode.name == EAGER else [],
+        eager_steps=(
+            _eager_steps(model, given, batch_size, slots, creations, trains=trains) if mode.name == EAGER else []
+        ),
         trains=trains,
         creations=creations,
         workers=given.replicas.workers if given.replicas is not None else 1,
@@ -398,8 +401,10 @@ def _further(model: keras.Model, given: Given, mode: Mode, *, trains: bool) -> l
     return found
 
 
-def _eager_steps(model: keras.Model, given: Given, batch_size: int, *, trains: bool) -> list[EagerStep]:
-    """The steps that are asked for, as they run eagerly."""
+def _eager_steps(
+    model: keras.Model, given: Given, batch_size: int, slots: Sequence[Birth], creations: Creations, *, trains: bool
+) -> list[EagerStep]:
+    """The steps that are asked for, as they run eagerly; of training the first makes `slots`."""
     wanted = [
         ("step", "train_step", batch_size if trains else None),
         ("evaluate", "test_step", given.validation_batch_size if trains else None),
@@ -414,7 +419,17 @@ def _eager_steps(model: keras.Model, given: Given, batch_size: int, *, trains: b
         predicts = phase == "predict"
         y = None if predicts else targets_of(model, x, own_size, given)[0]
         keep = partial(accumulated, batch_size=own_size, examples=given.predict_examples) if predicts else None
-        found.append(eager_step(model, Batch(x, y), phase, method, keep))
+        try:
+            step = follow(phase, getattr(model, method), [Batch(x, y).data], lambda: [model], creations, keep).step
+        except Exception as error:
+            raise UntraceableError(
+                f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        # What is no optimizer's is there before the step uses it.
+        update = step.update or 0
+        births = [(update if one.variable.category is Category.OPTIMIZER_SLOTS else 0, one) for one in slots]
+        found.append(replace(step, births=births) if phase == "step" else step)
     return found
 
 

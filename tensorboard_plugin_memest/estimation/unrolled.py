@@ -1,8 +1,9 @@
-"""Loops and branches as eager mode has them: Python calls their functions, one time after another.
+"""Loops, branches and functions as eager mode has them: Python calls them, one time after another.
 
 In eager mode `tf.while_loop` is a Python loop, `tf.cond` calls one of its functions, and a `tf.TensorArray` is a Python
-list of tensors; the gradient tape sees every op inside. While a graph is made they would become single ops instead. And
-what a custom gradient needs, only the tape holds; a graph registers it for good.
+list of tensors; the gradient tape sees every op inside. While a graph is made they would become single ops instead. So
+would a `tf.function` that the step calls; it is a graph in eager mode, too, but makes and holds much the same tensors.
+And what a custom gradient needs, only the tape holds; a graph registers it for good.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.framework import smart_cond
 from tensorflow.python.ops import cond as tf_cond
 from tensorflow.python.ops import custom_gradient, tensor_array_ops
@@ -23,7 +25,7 @@ MOST_ITERATIONS = 200
 
 @contextlib.contextmanager
 def unrolled() -> Iterator[list[str]]:
-    """Inside, loops and branches of a graph that is being made are followed as in eager mode.
+    """Inside, loops, branches and functions of a graph that is being made are followed as in eager mode.
 
     Yields:
         What had to be assumed on the way, as sentences.
@@ -40,13 +42,13 @@ def unrolled() -> Iterator[list[str]]:
         return_same_structure: bool = False,
         **named: Any,
     ) -> Any:
-        count = _known(maximum_iterations)
+        count = known_value(maximum_iterations)
         if count is None or further or not 0 <= int(count) <= MOST_ITERATIONS:
             named |= {"maximum_iterations": maximum_iterations, "return_same_structure": return_same_structure}
             return loop(cond, body, loop_vars, *further, **named)
         values = list(loop_vars)
         for _ in range(int(count)):
-            goes_on = _known(cond(*values))
+            goes_on = known_value(cond(*values))
             if goes_on is not None and not goes_on:
                 break
             returned = body(*values)
@@ -58,13 +60,21 @@ def unrolled() -> Iterator[list[str]]:
         return type(loop_vars)(values) if isinstance(loop_vars, tuple) else values
 
     def followed_cond(pred: Any, true_fn: Any, false_fn: Any, *_: Any, **__: Any) -> Any:
-        which = _known(pred)
+        which = known_value(pred)
         if which is None:
             notes.append("Where values decide which of two branches an eager step takes, the first was followed.")
         result = true_fn() if which is None or which else false_fn()
         return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
 
-    replaced = [
+    def followed_function(function: Any, *args: Any, **kwargs: Any) -> Any:
+        notes.append(
+            f"The step calls {function.__name__}, a tf.function; what that does was followed op by op, as the rest of "
+            "the step."
+        )
+        return function.python_function(*args, **kwargs)
+
+    replaced: list[tuple[Any, str, Any]] = [
+        (Function, "__call__", followed_function),
         (tf_while_loop, "while_loop", followed_loop),
         (tf_cond, "cond", followed_cond),
         (tensor_array_ops, "_GraphTensorArrayV2", _ListOfTensors),
@@ -99,7 +109,7 @@ class _ListOfTensors(tensor_array_ops._EagerTensorArray):  # type: ignore[misc]
         return super().scatter(_indices(indices), value, name)
 
 
-def _known(value: Any) -> Any:
+def known_value(value: Any) -> Any:
     """The value of something symbolic that depends on nothing but constants, else None."""
     return smart_cond.smart_constant_value(value) if tf.is_tensor(value) else value
 
@@ -107,19 +117,19 @@ def _known(value: Any) -> Any:
 def _as_number(value: Any) -> Any:
     if not tf.is_tensor(value) or value.shape.rank != 0 or not value.dtype.is_integer:
         return value
-    known = _known(value)
+    known = known_value(value)
     return value if known is None else tf.constant(known, value.dtype)
 
 
 def _index(value: Any) -> int:
-    known = _known(value)
+    known = known_value(value)
     if known is None:
         raise ValueError(f"The place in a TensorArray is not known before the run: {value!r}.")
     return int(known)
 
 
 def _indices(value: Any) -> list[int]:
-    known = _known(value)
+    known = known_value(value)
     if known is None:
         raise ValueError(f"The places in a TensorArray are not known before the run: {value!r}.")
     return [int(one) for one in known]
