@@ -1,21 +1,24 @@
 """What MemoryCallback costs a step, paired: a third of the steps of one training are measured by it.
 
-python -m benchmarks.overhead [--steps 1500] [--milliseconds 10]
+python -m benchmarks.overhead [--steps 6000] [--milliseconds 10]
 
 The model is made so large that a step takes about so many milliseconds. Of every thirty steps ten have no callback, ten
 a Keras callback whose hooks are empty, and ten MemoryCallback; steps that lie close together are compared, so that what
-else the machine does meets all alike, and the median of their differences counts. The first two of ten are left out:
+else the machine does meets all alike, and the median of their differences counts, given with half its 95 % interval:
+what lies within that nobody has measured. The first two of ten are left out:
 they find less of the callback in the processor's caches than a training does that has it in every step. Beside it
 stands the time that passed inside the callback, which no noise of the step is in: in its hooks, and where it reads the
-peak, when the model's function returns. The empty callback tells what Keras
-and a call take by themselves. MemoryCallback puts several steps away at once, which the median does not show, so the
-mean stands beside it.
+peak, when the model's function returns. And the processor time of the calling thread, paired as well, which a busy
+machine disturbs least. The empty callback tells what Keras and a call take by themselves. MemoryCallback puts several
+steps away at once and reads the resident set ten times a second, which the median does not show, so the mean stands
+beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import tempfile
 import time
@@ -59,6 +62,7 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
         super().__init__()
         self._callbacks = callbacks
         self.seconds: list[float] = []
+        self.processor: list[float] = []
         self.inside: list[float] = []
         self._returned = self._handed_on = 0.0
 
@@ -90,6 +94,7 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         callback = self._callbacks[batch // TURN % len(self._callbacks)]
+        self._processor = time.thread_time()
         self._start = self._begun = time.perf_counter()
         if callback is not None:
             callback.on_train_batch_begin(batch, logs)
@@ -101,6 +106,7 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
         if callback is not None:
             callback.on_train_batch_end(batch, logs)
         now = time.perf_counter()
+        self.processor.append(time.thread_time() - self._processor)
         self.seconds.append(now - self._start)
         self.inside.append(now - ended + self._handed_on - self._returned + self._begun - self._start)
 
@@ -116,17 +122,18 @@ class InTurn(keras.callbacks.Callback):  # type: ignore[misc]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--milliseconds", type=float, default=10.0, help="how long a step should be")
     parser.add_argument("--json", type=Path, default=Path("build/overhead.json"))
     args = parser.parse_args()
     step, rows = measured(args.steps, args.milliseconds / 1000)
     table = Table(title=f"Callbacks on {args.steps // 3} steps each of {1e3 * step:.2f} ms (median without any)")
-    for title in ("callback", "paired", "inside", "mean", "99 %", "of a step", "target"):
+    for title in ("callback", "paired", "processor", "inside", "mean", "99 %", "of a step", "target"):
         table.add_column(title, justify="right")
     for name, row in rows.items():
-        times = (f"{1e6 * row[key]:.0f} µs" for key in ("difference", "inside", "inside_mean", "inside_99"))
-        table.add_row(name, *times, f"{row['share']:.2%}", f"{TARGET:.0%}")
+        paired = (f"{1e6 * row[key]:.0f} ± {1e6 * row[f'{key}_within']:.0f} µs" for key in ("difference", "processor"))
+        times = (f"{1e6 * row[key]:.0f} µs" for key in ("inside", "inside_mean", "inside_99"))
+        table.add_row(name, *paired, *times, f"{row['share']:.2%}", f"{TARGET:.0%}")
     console().print(table)
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps({**about(), "step": step, "callbacks": rows}, indent=1))
@@ -135,8 +142,12 @@ def main() -> None:
 def measured(steps: int, seconds: float) -> tuple[float, dict[str, dict[str, float]]]:
     """The median step without a callback, and for each callback times in seconds and its share of a step."""
     units = 256
-    # A step of a dense layer takes as long as its kernel is large; the first guess is corrected once.
-    units = max(16, int(units * seconds / _step_seconds(units)))
+    # A step of a dense layer takes longer the larger its kernel is, but a small one is mostly something else.
+    for _ in range(4):
+        found = _step_seconds(units)
+        if 0.85 < found / seconds < 1.15:
+            break
+        units = max(16, int(units * seconds / found))
     model, data = _training(units)
     with tempfile.TemporaryDirectory() as logdir:
         memory = memest.MemoryCallback(logdir, log_model=lambda model, **arguments: None)
@@ -148,21 +159,37 @@ def measured(steps: int, seconds: float) -> tuple[float, dict[str, dict[str, flo
             verbose=0,
             callbacks=[turns],
         )
-    plain = _of_turn(turns.seconds, 0)
-    step = statistics.median(plain)
+    step = statistics.median(_of_turn(turns.seconds, 0))
     rows = {}
     for turn, name in ((1, "empty"), (2, "MemoryCallback")):
         inside = _of_turn(turns.inside, turn)
-        taken = _of_turn(turns.seconds, turn)
-        difference = statistics.median(b - a for a, b in zip(plain, taken, strict=True))
+        difference, within = _paired(turns.seconds, turn)
+        processor, processor_within = _paired(turns.processor, turn)
         rows[name] = {
             "difference": difference,
+            "difference_within": within,
+            "processor": processor,
+            "processor_within": processor_within,
             "inside": statistics.median(inside),
             "inside_mean": statistics.fmean(inside),
             "inside_99": statistics.quantiles(inside, n=100)[98],
             "share": max(difference, statistics.median(inside)) / step,
         }
     return step, rows
+
+
+def _paired(times: list[float], turn: int) -> tuple[float, float]:
+    """By how much steps with callback number `turn` take longer than those without any, and how sure that is.
+
+    The median of pairs, and half of the interval that holds the true one in 95 of 100 cases if pairs are independent:
+    the number of pairs below it is binomial.
+    """
+    pairs = zip(_of_turn(times, 0), _of_turn(times, turn), strict=True)
+    differences = sorted(taken - plain for plain, taken in pairs)
+    count = len(differences)
+    aside = 0.98 * math.sqrt(count)
+    low, high = (differences[min(max(0, round(at)), count - 1)] for at in (count / 2 - aside, count / 2 + aside))
+    return statistics.median(differences), (high - low) / 2
 
 
 def _of_turn(times: list[float], turn: int) -> list[float]:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.measure.cpu_allocator import USE_BFC, WHAT_TO_DO, bfc_is_asked_for, bfc_limit
 
-# Found once, because it is asked in every step, and each of TensorFlow's modules on the way to it is a wrapper.
+# Found once, because each of TensorFlow's modules on the way to it is a wrapper.
 _statistics = tf.config.experimental
 
 
@@ -49,7 +49,7 @@ class AllocatorStatistics(Protocol):
         """Lets the peak begin again at what is in use now."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeviceAllocator:
     """`AllocatorStatistics` of a device of this process, by `tf.config.experimental.get_memory_info`."""
 
@@ -64,6 +64,51 @@ class DeviceAllocator:
 
     def reset(self) -> None:
         _statistics.reset_memory_stats(self.device)
+
+
+class QuickAllocator(DeviceAllocator):
+    """A `DeviceAllocator` that calls what `tf.config.experimental` calls, without TensorFlow's Python on the way.
+
+    Both are asked in every step, where that Python takes more time than what it leads to. It takes names that
+    TensorFlow does not promise to keep.
+
+    Raises:
+        ImportError, AttributeError: this TensorFlow has other names.
+        TypeError, ValueError, tf.errors.OpError: what they name is something else, or knows no such device.
+    """
+
+    def __init__(self, device: str, source: str, limit_bytes: int | None, shared_by: int = 1) -> None:
+        from tensorflow.python import pywrap_tfe
+        from tensorflow.python.eager import context
+
+        super().__init__(device, source, limit_bytes, shared_by)
+        # What is kept is not the handle itself: TensorFlow may give it up, which ends what it stands for.
+        self._context = context.context()
+        self._get_info = pywrap_tfe.TFE_GetMemoryInfo
+        self._reset_stats = pywrap_tfe.TFE_ResetMemoryStats
+        self._get_info(self._context._handle, device)["peak"]
+
+    def read(self) -> Reading:
+        handle = self._context._context_handle
+        if handle is None:
+            return super().read()
+        info = self._get_info(handle, self.device)
+        # As `Reading(...)` does, without its Python.
+        return tuple.__new__(Reading, (info["current"], info["peak"]))
+
+    def reset(self) -> None:
+        handle = self._context._context_handle
+        if handle is None:
+            super().reset()
+        else:
+            self._reset_stats(handle, self.device)
+
+
+def _allocator_of(device: str, source: str, limit_bytes: int | None, shared_by: int = 1) -> AllocatorStatistics:
+    try:
+        return QuickAllocator(device, source, limit_bytes, shared_by)
+    except (ImportError, AttributeError, KeyError, TypeError, ValueError, tf.errors.OpError):
+        return DeviceAllocator(device, source, limit_bytes, shared_by)
 
 
 @dataclass(frozen=True)
@@ -89,7 +134,7 @@ def find_allocators() -> Found:
     for device in accelerators:
         name = _short(device.name)
         if _has_statistics(name):
-            allocators.append(DeviceAllocator(name, _source(device), limits.get(name) or None))
+            allocators.append(_allocator_of(name, _source(device), limits.get(name) or None))
         else:
             notes.append(
                 f"{name}: TensorFlow keeps no memory statistics of this device, so nothing was measured on it."
@@ -122,12 +167,12 @@ def _find_on_cpu(
     asked_for_bfc = bfc_is_asked_for()
     counted = _has_statistics(cpu)
     if counted and asked_for_bfc:
-        allocators.append(DeviceAllocator(cpu, "TensorFlow's BFC allocator", bfc_limit(), len(cpus)))
+        allocators.append(_allocator_of(cpu, "TensorFlow's BFC allocator", bfc_limit(), len(cpus)))
     elif beside_accelerator:
         return
     elif counted:
         # Its own limit is the host's memory, not one that anybody set.
-        allocators.append(DeviceAllocator(cpu, "oneDNN's allocator, tensors of 256 KiB and more", None, len(cpus)))
+        allocators.append(_allocator_of(cpu, "oneDNN's allocator, tensors of 256 KiB and more", None, len(cpus)))
         notes.append(f"{cpu}: oneDNN's allocator does not count tensors under 256 KiB. {WHAT_TO_DO}")
     elif asked_for_bfc:
         notes.append(

@@ -42,7 +42,7 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
     device whose allocator counts. Memory profiles that appear in `logdir` during the training are
     added, and it can make one itself. Validation is not part of any training batch; batches of validation, and those of
     `evaluate` and `predict`, which take this callback, too, are recorded apart. Beside the devices' memory it records
-    the process's resident set before and after each step.
+    the process's resident set before the first step and after steps, ten times a second at most.
 
     The training stays as it is: nothing random is touched, nothing waits for a device, and if a part of memest fails,
     it warns once (RuntimeWarning) and the training goes on without it. A batch is measured when the model's function
@@ -118,11 +118,11 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
         """The peak is counted from here."""
         self._thread = threading.get_ident()
         if self._run is not None:
-            self._run.begin_batch(self._steps_of(batch))
+            self._run.begin_batch(1 if self._steps_per_execution == 1 else self._steps_of(batch))
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The peak is read, if it was not when the model's function returned: loops of one's own may do without it."""
-        if self._thread == threading.get_ident():
+        if self._thread is not None and self._thread == threading.get_ident():
             self._end_batch()
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:

@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.measure.allocator import AllocatorStatistics, Found, Reading
 from tensorboard_plugin_memest.measure.host import resident_bytes
 from tensorboard_plugin_memest.measure.nvml import DriverTotals
 from tensorboard_plugin_memest.measure.peaks import EpochRecorder, PeakRecorder
+from tensorboard_plugin_memest.measure.resident import ResidentRecorder
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.measured import HOST, DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
 
@@ -28,20 +28,11 @@ _PAUSE_PER_AGE = 0.1
 # that has to come from memory takes six times as long: what can wait is done for many steps in a row.
 _MOST_WAITING = 64
 
+# Seconds between two steps after which is looked whether it is time to write, and what the process holds of the host's
+# memory: for the system to tell that takes nearly as long as all that every step does.
+_BETWEEN_LOOKS = 0.1
 
 TRAIN = "train"
-_HOST_DEVICE = "HOST"
-_HOST_SOURCE = "the resident set of the process, before and after each step"
-
-
-class _Waiting(NamedTuple):
-    """What was read of one step, or of several that ran together; bytes in the order of the allocators."""
-
-    kind: _Kind
-    steps: int
-    start_bytes: list[int]
-    readings: list[Reading]
-    host_bytes: tuple[int | None, int | None] | None  # before and after; None where the host is not looked at
 
 
 @dataclass
@@ -55,6 +46,11 @@ class _Kind:
     @classmethod
     def of(cls, allocators: Sequence[AllocatorStatistics]) -> _Kind:
         return cls([PeakRecorder() for _ in allocators])
+
+
+# What was read of one step, or of several that ran together: its kind, how many, the readings before it and after it in
+# the order of the allocators.
+_Read = tuple[_Kind, int, list[Reading], list[Reading]]
 
 
 class Recording:
@@ -94,15 +90,13 @@ class Recording:
         self._written = 0
         self._open = 0
         self._kind = TRAIN
-        self._waiting: list[_Waiting] = []
-        self._host = host
+        self._waiting: list[_Read] = []
+        self._look_at = self._started
+        self._resident = ResidentRecorder(host)
         self._totals = totals
         self._totals_written: list[DeviceTotals] = []
-        self._host_recorder = PeakRecorder()
         self._epochs = EpochRecorder()
-        self._host_start: int | None = None
-        self._host_before = host()
-        self._start_bytes: list[int] = []
+        self._before: list[Reading] = []
         self._writer: RunWriter | None = None
 
     def open(self) -> None:
@@ -121,12 +115,12 @@ class Recording:
     def begin(self, steps: int = 1, kind: str = TRAIN) -> None:
         """The next step begins, or the next `steps` that run together; `kind` is `"evaluate"`, say, if not training."""
         self._open, self._kind = steps, kind
-        self._start_bytes = []
+        self._before = []
         for allocator in self._allocators:
             allocator.reset()
-            self._start_bytes.append(allocator.read().current)
-        if kind == TRAIN:
-            self._host_start = self._host()
+            self._before.append(allocator.read())
+        if not self._recorded:
+            self._resident.begin()
 
     def end(self, steps: int | None = None) -> bool:
         """The step is over: records its peak. Does nothing where none has begun.
@@ -139,31 +133,30 @@ class Recording:
         """
         if not self._open:
             return False
-        steps = steps or self._open
-        readings = [allocator.read() for allocator in self._allocators]
-        host = (self._host_start, self._host()) if self._kind == TRAIN else None
+        after = [allocator.read() for allocator in self._allocators]
         kind = self._kinds.get(self._kind)
         if kind is None:
             kind = self._kinds[self._kind] = _Kind.of(self._allocators)
-        self._waiting.append(_Waiting(kind, steps, self._start_bytes, readings, host))
+        steps = steps or self._open
+        self._open = 0
         kind.steps += steps
         self._recorded += steps
-        self._open = 0
+        self._waiting.append((kind, steps, self._before, after))
         if len(self._waiting) >= _MOST_WAITING:
             self._put_away()
-        return not self._written or self._clock() - self._written_at >= _SHORTEST_PAUSE
+        now = self._clock()
+        if now < self._look_at:
+            return False
+        self._look_at = now + _BETWEEN_LOOKS
+        self._resident.end(self.steps)
+        return True
 
     def _put_away(self) -> None:
         """Adds the steps that wait to the recorders."""
         waiting, self._waiting = self._waiting, []
-        for kind, steps, start_bytes, readings, host in waiting:
-            for recorder, start, (current, peak) in zip(kind.recorders, start_bytes, readings, strict=True):
+        for kind, steps, before, after in waiting:
+            for recorder, (start, _), (current, peak) in zip(kind.recorders, before, after, strict=True):
                 recorder.record(start, peak, current, steps)
-            if host is not None:
-                before, after = host
-                if before is not None and after is not None:
-                    # The system does not count the most in between without forgetting the most of the whole process.
-                    self._host_recorder.record(before, max(before, after), after, steps)
 
     def end_with(self, error: BaseException) -> None:
         """The step that has begun ended with `error`, just now: records it up to there, and tells."""
@@ -212,14 +205,14 @@ class Recording:
         if self._recorded > self._written:
             self._put_away()
             for name, kind in self._kinds.items():
-                for peaks in self._peaks_of(kind) if kind.steps > kind.written else ():
+                if kind.steps == kind.written:
+                    continue
+                for peaks in self._peaks_of(kind):
                     if name == TRAIN:
                         writer.write_peaks(replace(peaks, epochs=self._epochs.before(kind.steps)))
                     else:
                         writer.write_beside(MeasuredBeside(name, peaks))
-                if name == TRAIN and kind.steps > kind.written and self._host_recorder.steps:
-                    windows = self._host_recorder.windows
-                    resident = MeasuredPeaks(_HOST_DEVICE, _HOST_SOURCE, self._host_before, None, windows)
+                if name == TRAIN and (resident := self._resident.peaks(kind.steps)) is not None:
                     writer.write_beside(MeasuredBeside(HOST, resident))
                 kind.written = kind.steps
             self._written = self._recorded

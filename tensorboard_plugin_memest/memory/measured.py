@@ -120,7 +120,8 @@ class MeasuredBeside:
     Attributes:
         what: `"evaluate"` or `"predict"` for their batches, counted as steps; `"host"` for the host's memory in the
             training steps.
-        peaks: the peaks. For the host these are of the process's resident set, as it was before and after each step.
+        peaks: the peaks. For the host these are of the process's resident set, as it was before the first step and
+            after steps; quick ones share a reading, and then nothing is said of what came and went meanwhile.
     """
 
     what: str

@@ -6,10 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.client import device_lib
 
 from tensorboard_plugin_memest.measure import allocator as module
-from tensorboard_plugin_memest.measure.allocator import DeviceAllocator, Reading, device_limits, find_allocators
+from tensorboard_plugin_memest.measure.allocator import (
+    DeviceAllocator,
+    QuickAllocator,
+    Reading,
+    device_limits,
+    find_allocators,
+)
 
 
 @pytest.fixture
@@ -38,6 +45,34 @@ def test_the_peak_stays_until_it_is_reset(cpu):
     cpu.reset()
     reading = cpu.read()
     assert reading.peak == reading.current < high
+
+
+def test_what_is_asked_on_the_short_way_is_what_everyone_is_told(cpu):
+    assert type(cpu) is QuickAllocator
+    everyone = DeviceAllocator("CPU:0", cpu.source, None)
+    kept = tf.zeros((1000, 1000))
+    assert cpu.read() == everyone.read()
+    del kept
+    assert cpu.read() == everyone.read()
+    assert cpu.read().current < cpu.read().peak
+    cpu.reset()
+    assert everyone.read().peak == cpu.read().current
+
+
+def test_a_context_that_gave_up_its_handle_is_asked_on_the_long_way(cpu, monkeypatch):
+    monkeypatch.setattr(cpu, "_context", SimpleNamespace(_context_handle=None))
+    asked = []
+    monkeypatch.setattr(tf.config.experimental, "reset_memory_stats", asked.append)
+    assert cpu.read() == DeviceAllocator("CPU:0", "", None).read()
+    cpu.reset()
+    assert asked == ["CPU:0"]
+
+
+def test_a_tensorflow_with_other_names_is_asked_as_everyone_does(monkeypatch):
+    monkeypatch.delattr(pywrap_tfe, "TFE_GetMemoryInfo")
+    monkeypatch.setattr(tf.config.experimental, "get_memory_info", lambda device: {"current": 1, "peak": 2})
+    (allocator,) = find_allocators().allocators
+    assert allocator.read() == Reading(1, 2)
 
 
 def test_device_limits_are_those_of_tensorflow_s_own_list():

@@ -78,17 +78,65 @@ def test_a_step_only_reads_and_what_it_read_is_put_away_for_many_steps_at_once(t
 
 def test_a_step_tells_when_it_may_be_time_to_write(tmp_path):
     clock = Clock()
-    recording = Recording(tmp_path, Found((Fake([(0, 0), *[(1, 1), (1, 2)] * 3]),)), clock=clock, host=lambda: None)
+    recording = Recording(tmp_path, Found((Fake([(0, 0), *[(1, 1), (1, 2)] * 4]),)), clock=clock, host=lambda: None)
     assert not recording.end()
     recording.begin()
     assert recording.end()  # nothing is written yet
     recording.write_if_due()
     recording.begin()
     assert not recording.end()
-    clock.now += 1
+    clock.now += 0.09
+    recording.begin()
+    assert not recording.end()
+    clock.now += 0.01
     recording.begin()
     assert recording.end()
     recording.close()
+
+
+def test_the_host_s_memory_is_read_ten_times_a_second_at_most_and_told_for_all_steps(tmp_path):
+    clock = Clock()
+    readings: list[int] = []
+
+    def host() -> int:
+        readings.append({0: 50, 1: 60}.get(len(readings), 100 * len(readings)))
+        return readings[-1]
+
+    recording = Recording(tmp_path, Found(()), clock=clock, host=host)
+    recording.begin_epoch(0)
+    for seconds in (0, 0.04, 0.04, 0.04, 0.01, 5, 5):
+        recording.begin()
+        clock.now += seconds
+        recording.end()
+    recording.begin(kind="evaluate")
+    clock.now += 5
+    recording.end()
+    # When it was made, before the first step and after it, after 0.1 s, and after each slow step: 7 steps, 6 readings.
+    assert readings == [50, 60, 200, 300, 400, 500]
+    recording.begin(2)
+    recording.end()
+    recording.close()
+    assert readings[6:] == [600]
+    (host_,) = (record.peaks for record in read_log(tmp_path).records if isinstance(record, MeasuredBeside))
+    assert (host_.before_bytes, host_.steps) == (50, 9)
+    assert [(w.first_step, w.last_step, w.start_bytes, w.peak_bytes, w.current_bytes) for w in host_.windows] == [
+        (0, 0, 60, 200, 200),
+        (1, 3, 200, 300, 300),
+        (4, 5, 300, 400, 400),
+        (6, 6, 400, 500, 500),
+        (7, 8, 500, 600, 600),
+    ]
+
+
+def test_what_the_host_gives_back_between_two_readings_is_in_the_window_s_peak(tmp_path):
+    recording = Recording(tmp_path, Found(()), host=iter([10, 900, 30, 20]).__next__, clock=Clock())
+    record_steps(recording, 3)
+    recording.close()
+    host = [record.peaks for record in read_log(tmp_path).records if isinstance(record, MeasuredBeside)][-1]
+    assert [(w.first_step, w.last_step, w.peak_bytes, w.current_bytes) for w in host.windows] == [
+        (0, 0, 900, 30),
+        (1, 2, 30, 20),
+    ]
 
 
 def test_epochs_are_told_with_the_steps_that_they_begin_with(tmp_path):
