@@ -11,103 +11,62 @@ Measurements are kept in a file and made again only where the configuration, Ten
 from __future__ import annotations
 
 import argparse
-import json
-import re
-from pathlib import Path
+import functools
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
-
-from benchmarks.about import about
-from benchmarks.about import console as terminal
+from benchmarks.about import console
 from benchmarks.baselines import baselines
-from benchmarks.configuration import Configuration, by_turns
+from benchmarks.configuration import Configuration
 from benchmarks.estimate import estimate
 from benchmarks.measure import measure
 from benchmarks.models import CONFIGURATIONS
-from benchmarks.processes import DEFAULT, ONE, THREADS, ProcessError, in_process
+from benchmarks.processes import DEFAULT, ONE, THREADS, in_process
 from benchmarks.report import print_report
 from benchmarks.rows import row_of
-from benchmarks.store import Store
-
-MEASURE, ESTIMATE = "measure", "estimate"
+from benchmarks.stages import chosen, parser_of, run_stages
+from benchmarks.store import Record, Store
 
 
 def main() -> None:
     args = _arguments()
-    console = terminal()
-    store = Store(args.measured)
-    chosen = [one for one in by_turns(CONFIGURATIONS.values()) if re.search(args.match, f"{one.family}: {one.name}")]
-    threads = THREADS if args.threads == "both" else (args.threads,)
-    pairs = [(one, setting) for setting in threads for one in chosen]
-    if args.only != ESTIMATE:
-        for configuration, setting in pairs:
-            _measure(console, store, configuration, setting, args.steps, args.processes)
-    if args.only == MEASURE:
-        return
-    rows = []
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    for configuration, setting in pairs:
-        row = _row(console, store, configuration, setting)
-        if row is not None:
-            rows.append(row)
-            args.json.write_text(json.dumps({**about(), "rows": rows}, indent=1))
-    if not rows:
-        console.print("Nothing was measured that matches; leave out --only estimate to measure.")
-        return
-    print_report(console, rows, args.worst)
+    terminal = console()
+    settings = THREADS if args.threads == "both" else (args.threads,)
+    pairs = [(one, threads) for threads in settings for one in chosen(CONFIGURATIONS.values(), args.match)]
+    measuring = functools.partial(_measured, args.steps, args.processes)
+    rows = run_stages(terminal, args, pairs, measuring, _row)
+    if rows:
+        print_report(terminal, rows, args.worst)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=(MEASURE, ESTIMATE), help="one of the two stages; default is both")
-    parser.add_argument("--match", default="", help='regular expression on "family: name"')
+    parser = parser_of(__doc__, measured="build/measured.json", result="build/accuracy.json", worst=15)
     parser.add_argument("--threads", choices=(ONE, DEFAULT, "both"), default="both", help="inter-op threads")
-    parser.add_argument("--worst", type=int, default=15, help="how many of the worst to print")
     parser.add_argument("--steps", type=int, default=10, help="measured steps a process, the first included")
     parser.add_argument("--processes", type=int, default=2, help="measuring processes a configuration")
-    parser.add_argument(
-        "--measured", type=Path, default=Path("build/measured.json"), help="where measurements are kept"
-    )
-    parser.add_argument("--json", type=Path, default=Path("build/accuracy.json"), help="where the result goes")
     return parser.parse_args()
 
 
-def _measure(
-    console: Console, store: Store, configuration: Configuration, threads: str, steps: int, processes: int
-) -> None:
+def _measured(
+    steps: int, processes: int, store: Store, configuration: Configuration, threads: str
+) -> Iterator[tuple[Record, str]]:
     record = store.record(configuration, threads)
-    try:
-        while len(record["processes"]) < processes:
-            # Every second process profiles its first step too.
-            profiles_first = len(record["processes"]) % 2 == 1
-            made = in_process(measure, configuration.name, steps, profiles_first, threads=threads)
-            record = {**record, "processes": [*record["processes"], made]}
-            store.put(configuration, threads, record)
-            seconds = sorted(made["seconds"])[len(made["seconds"]) // 2]
-            console.print(f"[dim]measured {configuration.name}, {threads}: {seconds:.2f} s a step[/]", highlight=False)
-        if record["baselines"] is None:
-            # Threads do not matter to them.
-            known = [store.record(configuration, other)["baselines"] for other in THREADS]
-            found = next(filter(None, known), None) or in_process(baselines, configuration.name, threads=threads)
-            record = {**record, "baselines": found}
-            store.put(configuration, threads, record)
-    except ProcessError as error:
-        console.print(f"{configuration.name}, {threads}: {error}", style="red", highlight=False)
+    while len(record["processes"]) < processes:
+        # Every second process profiles its first step too.
+        profiles_first = len(record["processes"]) % 2 == 1
+        made = in_process(measure, configuration.name, steps, profiles_first, threads=threads)
+        record = {**record, "processes": [*record["processes"], made]}
+        seconds = sorted(made["seconds"])[len(made["seconds"]) // 2]
+        yield record, f": {seconds:.2f} s a step"
+    if record["baselines"] is None:
+        # Threads do not matter to them.
+        known = [store.record(configuration, other)["baselines"] for other in THREADS]
+        found = next(filter(None, known), None) or in_process(baselines, configuration.name, threads=threads)
+        yield {**record, "baselines": found}, ": baselines"
 
 
-def _row(console: Console, store: Store, configuration: Configuration, threads: str) -> dict[str, Any] | None:
-    record = store.record(configuration, threads)
-    if not record["processes"]:
-        return None
-    try:
-        row = row_of(record, in_process(estimate, configuration.name, threads=threads))
-    except ProcessError as error:
-        console.print(f"{configuration.name}, {threads}: {error}", style="red", highlight=False)
-        return None
-    errors = ", ".join(f"{name} {phase['error']:+.1%}" for name, phase in row["phases"].items())
-    console.print(f"[dim]{row['name']}, {threads}: {errors} in {row['seconds']:.1f} s[/]", highlight=False)
-    return row
+def _row(record: Record, configuration: Configuration, threads: str) -> dict[str, Any]:
+    return row_of(record, in_process(estimate, configuration.name, threads=threads))
 
 
 if __name__ == "__main__":

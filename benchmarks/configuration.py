@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 
@@ -13,12 +13,23 @@ Build = Callable[[], keras.Model]
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """One training.
+class Trained:
+    """What is trained.
 
     Attributes:
         name: unique.
         family: the group it is reported under.
+    """
+
+    name: str
+    family: str
+
+
+@dataclass(frozen=True)
+class Configuration(Trained):
+    """A model that is trained.
+
+    Attributes:
         build: makes the model, compiled.
         batch_size: examples a step.
         inputs: structure of `tf.TensorSpec`s with an open batch, where the model does not say what it takes.
@@ -26,8 +37,6 @@ class Configuration:
         vocabulary: integer inputs are drawn below this.
     """
 
-    name: str
-    family: str
     build: Build
     batch_size: int
     inputs: Any = None
@@ -43,10 +52,13 @@ def compiled(
     return model
 
 
-def by_turns(configurations: Iterable[Configuration]) -> list[Configuration]:
+Some = TypeVar("Some", bound=Trained)
+
+
+def by_turns(trained: Iterable[Some]) -> list[Some]:
     """One of each family after another, so that any beginning of the list has some of all."""
-    families: dict[str, list[Configuration]] = {}
-    for configuration in configurations:
-        families.setdefault(configuration.family, []).append(configuration)
+    families: dict[str, list[Some]] = {}
+    for one in trained:
+        families.setdefault(one.family, []).append(one)
     rounds = itertools.zip_longest(*families.values())
-    return [configuration for some in rounds for configuration in some if configuration is not None]
+    return [one for some in rounds for one in some if one is not None]

@@ -11,19 +11,19 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
-from benchmarks.configuration import Configuration
+from benchmarks.configuration import Trained
 
 _OWN = __name__.partition(".")[0]
 # What is done to measure; raised when that changes, so that what was measured before counts no more.
 _METHOD = 1
 
 
-def fingerprint(configuration: Configuration) -> str:
-    """A digest of everything that a configuration's measurement depends on, the machine left out."""
+def fingerprint(trained: Trained) -> str:
+    """A digest of everything that the measurement of a training depends on, the machine left out."""
     versions = [f"{name}=={metadata.version(name)}" for name in ("keras", tensorflow_distribution())]
     fields = [
-        (field.name, getattr(configuration, field.name))
-        for field in dataclasses.fields(configuration)
+        (field.name, getattr(trained, field.name))
+        for field in dataclasses.fields(trained)
         if field.name not in ("name", "family")
     ]
     text = repr([_METHOD, versions, [(name, _described(value, set())) for name, value in fields]])

@@ -1,10 +1,12 @@
-"""Runs a configuration in one mode, from building to prediction, and tells what its allocator counted."""
+"""Runs a training in one mode, of a configuration all phases, and tells what its allocator counted."""
 
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,14 +14,17 @@ import tensorflow as tf
 
 from benchmarks.configuration import Configuration
 from benchmarks.data import drawn_batches
+from benchmarks.loops import LOOPS, Step
 from benchmarks.measure import DEVICE, statistics
 from benchmarks.models import CONFIGURATIONS
 
 GRAPH, XLA, EAGER = "graph", "xla", "eager"
 MODES = (GRAPH, XLA, EAGER)
-PHASES = ("build", "first_step", "step", "evaluate", "predict")
+PHASES = ("build", "first_step", "step", "evaluate", "predict", "checkpoint")
 
 STEPS = 6
+# The name of the file that a model is saved in.
+SAVED = "model.keras"
 # How often a model is evaluated and asked for predictions, the first time, which traces, included.
 PASSES = 3
 BATCHES_A_PASS = 3
@@ -75,7 +80,25 @@ def measure_mode(name: str, mode: str, steps: int) -> dict[str, list[int]]:
             dataset = drawn_batches(replace(configuration, batch_size=batch_size), model, targets=phase == "evaluate")
             run = functools.partial(getattr(model, phase), dataset, steps=BATCHES_A_PASS, verbose=0)
             peaks[phase] = [_peak_of(run) for _ in range(PASSES)]
+    if "checkpoint" in phases_of(configuration):
+        with tempfile.TemporaryDirectory() as folder:
+            peaks["checkpoint"] = [_peak_of(lambda: model.save(Path(folder) / SAVED))]
     return peaks
+
+
+def step_in_mode(step: Step, mode: str) -> Step:
+    """A loop's step function, to run in a mode."""
+    return step if mode == EAGER else tf.function(step, jit_compile=mode == XLA)
+
+
+def measure_loop(name: str, mode: str, steps: int) -> dict[str, list[int]]:
+    """As `measure_mode`, of a training loop, which holds the batch of the step."""
+    loop = LOOPS[name]
+    step = step_in_mode(loop.make(), mode)
+    found = []
+    for _ in range(steps):
+        found.append(_peak_of(functools.partial(step, *loop.batch())))
+    return {"first_step": found[:1], "step": found[1:]}
 
 
 def _peak_of(run: Callable[[], Any]) -> int:

@@ -1,130 +1,112 @@
-"""Predicted against measured peaks of all modes and phases: graph, XLA and eager, from building to prediction.
+"""Predicted against measured peaks of all modes and phases: graph, XLA and eager, from building to saving.
 
 python -m benchmarks.modes [--mode graph,xla,eager] [--match PATTERN] [--count N] [--only measure|estimate]
 
-Each configuration is built, trained, evaluated and asked for predictions in fresh processes, under the CPU's BFC
-allocator with oneDNN on and one inter-op thread, and estimated in another. An error is how far the estimate lies
-outside the range of the measured peaks, relative to the nearer end. `benchmarks.accuracy` looks at more trainings in
-graph mode; this one at everything else. Measurements are kept, as there.
+Each configuration is built, trained, evaluated, asked for predictions and saved in fresh processes, under the CPU's BFC
+allocator with oneDNN on and one inter-op thread, and estimated in another; a training loop outside Keras is trained. An
+error is how far the estimate lies outside the range of the measured peaks, relative to the nearer end.
+`benchmarks.accuracy` looks at more trainings in graph mode; this one at everything else. Measurements are kept, as
+there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import re
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from benchmarks.about import about, console
-from benchmarks.configuration import Configuration, by_turns
+from benchmarks.about import console
+from benchmarks.configuration import Configuration
 from benchmarks.errors import distance, summary
+from benchmarks.loops import LOOPS, Loop
 from benchmarks.measure_modes import (
     BATCHES_A_PASS,
     EAGER,
     GRAPH,
     MODES,
     PHASES,
+    SAVED,
     STEPS,
     XLA,
+    measure_loop,
     measure_mode,
     phases_of,
     predict_batch_size,
+    step_in_mode,
     validation_batch_size,
 )
 from benchmarks.models import CONFIGURATIONS
-from benchmarks.processes import ONE, ProcessError, in_process
-from benchmarks.store import Store
+from benchmarks.processes import ONE, in_process
+from benchmarks.stages import chosen, parser_of, run_stages
+from benchmarks.store import Record, Store
 from tensorboard_plugin_memest.memory.units import format_bytes
-
-MEASURE, ESTIMATE = "measure", "estimate"
 
 # Less than a process may take: what XLA was not asked about is no row.
 COMPILE_TIMEOUT_S = 540
 
-# Processes a configuration is measured in: XLA repeats to the kilobyte.
+# Processes a training is measured in: XLA repeats to the kilobyte.
 PROCESSES = {GRAPH: 2, XLA: 1, EAGER: 2}
 
 
 def main() -> None:
     args = _arguments()
     terminal = console()
-    store = Store(args.measured)
-    chosen = [one for one in by_turns(CONFIGURATIONS.values()) if re.search(args.match, f"{one.family}: {one.name}")]
-    pairs = [(one, mode) for mode in args.mode.split(",") for one in chosen[: args.count]]
-    if args.only != ESTIMATE:
-        for configuration, mode in pairs:
-            _measure(terminal, store, configuration, mode)
-    if args.only == MEASURE:
-        return
-    rows = []
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    for configuration, mode in pairs:
-        row = _row(terminal, store, configuration, mode)
-        if row is not None:
-            rows.append(row)
-            args.json.write_text(json.dumps({**about(), "rows": rows}, indent=1))
-    if not rows:
-        terminal.print("Nothing was measured that matches; leave out --only estimate to measure.")
-        return
-    terminal.print(_summaries(rows))
-    terminal.print(_worst(rows, args.worst))
+    trained = chosen([*CONFIGURATIONS.values(), *LOOPS.values()], args.match)[: args.count]
+    pairs = [(one, f"{ONE}, {mode}") for mode in args.mode.split(",") for one in trained]
+    rows = run_stages(terminal, args, pairs, _measured, _row)
+    if rows:
+        terminal.print(_summaries(rows))
+        terminal.print(_worst(rows, args.worst))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, measured="build/modes-measured.json", result="build/modes.json", worst=20)
     parser.add_argument("--mode", default=",".join(MODES), help="modes, with commas between them")
-    parser.add_argument("--match", default="", help='regular expression on "family: name"')
-    parser.add_argument("--count", type=int, default=26, help="how many configurations a mode, of every family in turn")
-    parser.add_argument("--only", choices=(MEASURE, ESTIMATE), help="one of the two stages; default is both")
-    parser.add_argument("--worst", type=int, default=20, help="how many of the worst to print")
-    parser.add_argument("--measured", type=Path, default=Path("build/modes-measured.json"))
-    parser.add_argument("--json", type=Path, default=Path("build/modes.json"), help="where the result goes")
+    parser.add_argument("--count", type=int, default=30, help="how many trainings a mode, of every family in turn")
     return parser.parse_args()
 
 
-def _setting(mode: str) -> str:
-    return f"{ONE}, {mode}"
+def _mode_of(setting: str) -> str:
+    return setting.rpartition(", ")[2]
 
 
-def _measure(terminal: Console, store: Store, configuration: Configuration, mode: str) -> None:
-    record = store.record(configuration, _setting(mode))
+def _measured(store: Store, trained: Configuration | Loop, setting: str) -> Iterator[tuple[Record, str]]:
+    record, mode = store.record(trained, setting), _mode_of(setting)
+    measure = measure_loop if isinstance(trained, Loop) else measure_mode
     while len(record["processes"]) < PROCESSES[mode]:
-        try:
-            made = in_process(measure_mode, configuration.name, mode, STEPS + len(record["processes"]), threads=ONE)
-        except ProcessError as error:
-            terminal.print(f"{configuration.name}, {mode}: {error}", style="red", highlight=False)
-            return
+        made = in_process(measure, trained.name, mode, STEPS + len(record["processes"]), threads=ONE)
         record = {**record, "processes": [*record["processes"], made]}
-        store.put(configuration, _setting(mode), record)
-        terminal.print(f"[dim]measured {configuration.name}, {mode}[/]", highlight=False)
+        yield record, ""
 
 
-def _row(terminal: Console, store: Store, configuration: Configuration, mode: str) -> dict[str, Any] | None:
-    processes = store.record(configuration, _setting(mode))["processes"]
-    if not processes:
-        return None
-    try:
-        predicted = in_process(estimate_mode, configuration.name, mode, threads=ONE)
-    except ProcessError as error:
-        terminal.print(f"{configuration.name}, {mode}: {error}", style="red", highlight=False)
-        return None
+def _row(record: Record, trained: Configuration | Loop, setting: str) -> dict[str, Any]:
+    mode = _mode_of(setting)
+    estimate = estimate_loop if isinstance(trained, Loop) else estimate_mode
+    predicted = in_process(estimate, trained.name, mode, threads=ONE)
     phases = {}
     for phase, (peak, low, high) in predicted["phases"].items():
-        measured = [peak for process in processes for peak in process[phase]]
+        measured = [peak for process in record["processes"] for peak in process[phase]]
         phases[phase] = {
             "predicted": peak,
             "range": [low, high],
             "measured": [min(measured), max(measured)],
             "error": distance(peak, measured),
         }
-    errors = ", ".join(f"{phase} {found['error']:+.1%}" for phase, found in phases.items())
-    terminal.print(f"[dim]{configuration.name}, {mode}: {errors} in {predicted['seconds']:.1f} s[/]", highlight=False)
-    return {"name": configuration.name, "family": configuration.family, "mode": mode, **predicted, "phases": phases}
+    return {"name": trained.name, "family": trained.family, "mode": mode, **predicted, "phases": phases}
+
+
+def estimate_loop(name: str, mode: str) -> dict[str, Any]:
+    """As `estimate_mode`, of a training loop."""
+    import memest
+
+    loop = LOOPS[name]
+    step = step_in_mode(loop.make(), mode)
+    begun = time.perf_counter()
+    made = memest.estimate_function(step, *loop.specs, run_eagerly=mode == EAGER, compile_timeout=COMPILE_TIMEOUT_S)
+    return _told(made, mode, time.perf_counter() - begun)
 
 
 def estimate_mode(name: str, mode: str) -> dict[str, Any]:
@@ -139,6 +121,7 @@ def estimate_mode(name: str, mode: str) -> dict[str, Any]:
             "validation_batch_size": validation_batch_size(configuration),
             "predict_batch_size": size,
             "predict_examples": size * BATCHES_A_PASS,
+            "saves": SAVED,
         }
     begun = time.perf_counter()
     made = memest.estimate(
@@ -151,13 +134,17 @@ def estimate_mode(name: str, mode: str) -> dict[str, Any]:
         compile_timeout=COMPILE_TIMEOUT_S,
         **further,
     )
+    return _told(made, mode, time.perf_counter() - begun)
+
+
+def _told(made: Any, mode: str, seconds: float) -> dict[str, Any]:
     if made.subject.mode != mode:
         raise ValueError(f"The estimate is for {made.subject.mode}, not for {mode}.")
     unasked = [note for note in made.assumptions if note.startswith("APPROXIMATION")]
     if unasked:
         raise ValueError(unasked[0])
     return {
-        "seconds": time.perf_counter() - begun,
+        "seconds": seconds,
         "phases": {phase.name: (phase.peak_bytes, *phase.peak_range) for phase in made.phases.values()},
         "assumptions": list(made.assumptions),
     }

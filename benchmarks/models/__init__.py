@@ -9,6 +9,7 @@ from benchmarks.models import (
     convolution,
     dense,
     embedding,
+    further,
     generative,
     many,
     optimizers,
@@ -33,6 +34,7 @@ _FAMILIES = (
     dense,
     optimizers,
     applications,
+    further,
 )
 
 CONFIGURATIONS: dict[str, Configuration] = {
