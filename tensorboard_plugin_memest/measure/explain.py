@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
@@ -19,6 +20,8 @@ from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.units import format_bytes
 from tensorboard_plugin_memest.memory.verdict import FITS
 
+# Ops that run all of what XLA has compiled.
+_COMPILED = re.compile(r"PartitionedCall|[Xx]la_?(?:[Rr]un|[Ll]aunch|[Cc]ompile)")
 # Python functions that are on the stack where a variable gets its first value.
 _CREATING = {"_initialize", "_initialize_with_initializer", "add_weight", "build"}
 _METHODS = {"fit": "step", "train_step": "step", "evaluate": "evaluate", "predict": "predict"}
@@ -92,8 +95,10 @@ def explain(
         estimate = None
     phase = phase or failure.phase or _phase_of_stack(error) or _phase_of_op(failure.op)
     whose = find_whose(failure.op, failure.shape, phase, estimate)
-    if failure.source == oom_message.XLA and (failure.op is None or "PartitionedCall" in failure.op):
+    if failure.source == oom_message.XLA and (failure.op is None or _COMPILED.search(failure.op)):
         whose = replace(whose, layer=None, category=Category.TEMPORARIES, role="buffers of the compiled step")
+    if failure.source == oom_message.CUDNN:
+        whose = replace(whose, category=Category.WORKSPACE, role="the library's own buffers")
     predicted = _phase_of(estimate, phase)
     live = live or failure.live
     explanation = replace(

@@ -38,18 +38,28 @@ _XLA_DTYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "
 
 _SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B|B)\b"
 
-# Of TensorFlow itself, in its several wordings over the releases.
+# What a log tells beside, and says itself that nothing failed.
+_WARNING = re.compile(
+    r"^.*(?:indicates that this is not a failure|exceeds \d+% of (?:free )?system memory|This is benign).*$",
+    re.MULTILINE,
+)
+
+# Of TensorFlow itself, in its several wordings over the releases; the first ones told no type.
 _TENSOR = re.compile(
-    r"OOM when allocating tensor (?:with shape|of shape )\s*(\[[\d, ]*\]) and type (\w+(?: \w+)??)"
-    r"(?: on (\S+))?(?: by allocator (\w+))?(?=[\s;:.,\]]|\[|$)"
+    r"OOM when allocating tensor (?:with shape|of shape )\s*(\[[\d, ]*\])"
+    r"(?: and type (\w+(?: \w+)??)(?: on (\S+))?(?: by allocator (\w+))?(?=[\s;:.,\]]|\[|$))?"
 )
 _EXHAUSTED = re.compile(
     r"Allocator \((\w+)\) ran out of memory trying to allocate " + _SIZE + r"(?: \(rounded to (\d+)\))?"
     r"(?: ?requested by op ([^\s:]+))?"
 )
+# Memory of the host that GPUs copy from.
+_PINNED = re.compile(r"[Ff]ailed to alloc (\d+) bytes on host|could not allocate pinned host memory of size: (\d+)")
+_PINNED_ALLOCATOR = re.compile(r"(?:cuda|gpu)_host_bfc")
 _XLA_ASKED = re.compile(r"Out of memory (?:while trying to allocate|allocating) " + _SIZE)
 # A TPU's, from the compiler and from the runtime.
 _HBM_USED = re.compile(r"Ran out of memory in memory space \w+\. Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
+_COMPILER = re.compile(r"Ran out of memory in memory space")
 _HBM_ASKED = re.compile(r"Attempting to (?:allocate|reserve) ([\d.]+)([KMGT]?)[^.\d]*\. That was not possible")
 _REQUEST = re.compile(r"[Ff]ailed to allocate (?:request for )?[\d.]+\w* \((\d+) ?(?:B|bytes)\)")
 _ORDINAL = re.compile(r"device ordinal (\d+)")
@@ -58,9 +68,13 @@ _CUDNN = re.compile(
     r"|CUDNN failed to allocate|[Ff]ailed to allocate (?:the )?scratch|No algorithm worked"
     r"|Failed to get convolution algorithm|CUSOLVER_STATUS_ALLOC_FAILED|DNN library initialization failed"
     r"|[Ff]ailed to create cublas handle|Blas GEMM launch failed|without BLAS support"
+    r"|Fail to find the dnn implementation|NCCL WARN [^\n]*out of memory"
 )
 _COPY = re.compile(r"Dst tensor is not initialized|unable to allocate output tensor")
-_DRIVER = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory")
+_DRIVER = re.compile(
+    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory|CUDA error: out of memory"
+    r"|failed\. Status: out of memory"
+)
 _ASYNC = re.compile(
     r"(gpu_async_\w+) cuMemAllocAsync failed to allocate (\d+) bytes(?:.*?Free memory/Total memory: (\d+)/(\d+))?",
     re.DOTALL,
@@ -79,16 +93,22 @@ _PYTORCH_HOST = re.compile(
 )
 _KERNEL = re.compile(r"failed to allocate memory\b")
 _NUMPY = re.compile(r"Unable to allocate " + _SIZE + r" for an array with shape \(([\d, ]*)\) and data type (\w+)")
+# The system ends a process that takes too much, and says so in its own log; a shell says only that it was ended.
+_KILLED = re.compile(
+    r"[Oo]ut of memory: Kill(?:ed)? process \d+(?: \([^)]*\))?(?:.*?anon-rss:(\d+)kB)?"
+    r"|^(?:.*: line \d+: +)?(?:\d+ +)?Killed\b(?:[: ].*)?$|exit code 137\b|using all available RAM",
+    re.MULTILINE,
+)
 _HOST = re.compile(r"std::bad_alloc|MemoryError|Cannot allocate memory|cannot allocate memory")
 _ANY = re.compile(r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|ResourceExhaustedError|\bOOM\b|[Oo]ut of memory")
 
 # Where it happened.
-_NODE = re.compile(r"\{\{node ([^}]+)\}\}")
+_NODE = re.compile(r"(?:\{\{node |\[\[[Nn]ode:? )([^\s}=\]]+)")
 _OLD_NODE = re.compile(r"^Node: '([^']+)'|Detected at node '?([^\s']+)'?", re.MULTILINE)
 _EAGER = re.compile(r"\[Op:(?!__)(\w+)\]")
 _FUNCTION = re.compile(r"\[Op:__(?:inference|forward|backward)")
 _WRAPPED = re.compile(r"function_node __wrapped__(\w+?)_device_")
-_DEVICE = re.compile(r"device:(\w+:\d+)")
+_DEVICE = re.compile(r"(?:device:|task:\d+/)([A-Za-z_]+:\d+)")
 _FRAME = re.compile(r"\bin (fit|evaluate|predict|train_step|test_step|predict_step)\s*$", re.MULTILINE)
 # Keras names the class of the innermost layer that an error came out of, where it ran in Python.
 _CALLED = re.compile(r"Exception encountered when calling (\w+)\.call\(\)")
@@ -112,6 +132,7 @@ def parse_message(text: str) -> Explanation | None:
         text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it. PyTorch's are
             known for what they are.
     """
+    text = _WARNING.sub("", text)
     for pattern, read in _READERS:
         match = pattern.search(text)
         if match:
@@ -123,8 +144,9 @@ def _tensor(match: re.Match[str], text: str) -> Explanation:
     shape = _dimensions(match[1])
     dtype = _DTYPES.get(match[2], match[2])
     return Explanation(
-        TENSORFLOW, _line(match, text), shape=shape, dtype=dtype, bytes=_size(shape, dtype), allocator=match[4]
-    )
+        _source_of(match[4]), _line(match, text), shape=shape, dtype=dtype,
+        bytes=_size(shape, dtype) if dtype else None, allocator=match[4],
+    )  # fmt: skip
 
 
 def _constant(match: re.Match[str], text: str) -> Explanation:
@@ -136,7 +158,20 @@ def _constant(match: re.Match[str], text: str) -> Explanation:
 
 def _exhausted(match: re.Match[str], text: str) -> Explanation:
     size = int(match[4]) if match[4] else _bytes(match[2], match[3])
-    return Explanation(TENSORFLOW, _line(match, text), bytes=size, allocator=match[1], op=match[5])
+    return Explanation(_source_of(match[1]), _line(match, text), bytes=size, allocator=match[1], op=match[5])
+
+
+def _source_of(allocator: str | None) -> str:
+    return HOST if allocator and _PINNED_ALLOCATOR.fullmatch(allocator) else TENSORFLOW
+
+
+def _pinned(match: re.Match[str], text: str) -> Explanation:
+    return Explanation(HOST, _line(match, text), bytes=int(match[1] or match[2]), device="CPU:0")
+
+
+def _killed(match: re.Match[str], text: str) -> Explanation:
+    held = int(match[1]) * 1024 if match[1] else None
+    return Explanation(HOST, _line(match, text), device="CPU:0", in_use_bytes=held)
 
 
 def _xla(match: re.Match[str], text: str) -> Explanation:
@@ -210,14 +245,17 @@ _READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Explanation
     (_CUDNN, _only(CUDNN)),
     (_XLA_ASKED, _xla),
     (_HBM_USED, _hbm_used),
+    (_COMPILER, _only(XLA)),
     (_HBM_ASKED, _hbm_asked),
     (_EXHAUSTED, _exhausted),
+    (_PINNED, _pinned),
     (_REQUEST, _request),
     (_COPY, _copy),
     (_NUMPY, _numpy),
     (_DRIVER, _only(DRIVER)),
     (_KERNEL, _only(TENSORFLOW)),
     (_HOST, _only(HOST)),
+    (_KILLED, _killed),
     (_ANY, _only(TENSORFLOW)),
 ]
 
@@ -237,7 +275,7 @@ def _completed(failure: Explanation, text: str, position: int) -> Explanation:
         failure,
         op=op,
         layer=called[1] if called else None,
-        device=failure.device or (device and device[1]) or (f"GPU:{number[1]}" if number else None),
+        device=failure.device or (device and device[1].upper()) or (f"GPU:{number[1]}" if number else None),
         phase=_phase(text, op, in_function=bool(node or old or _FUNCTION.search(text))),
         in_use_bytes=stats.get("MaxInUse", stats.get("InUse", failure.in_use_bytes)),
         limit_bytes=stats.get("Limit", failure.limit_bytes),

@@ -24,6 +24,8 @@ _OPTIMIZERS = frozenset(
 )
 # Scopes of what `compile` was given.
 _PARTS = {"compile_loss": "(loss)", "compile_metrics": "(metrics)"}
+# Keras 2 under TensorFlow 1 had its optimizers in a scope of their own.
+_OLD_KERAS = re.compile(r"^training(?:_\d+)?/")
 _ASSIGNS = re.compile(r"(?:Resource)?(?:Assign|Scatter)\w*")
 
 
@@ -147,7 +149,7 @@ def _phases(estimate: Estimate | None, phase: str | None) -> list[Phase]:
 
 def is_update(op: str) -> bool:
     """Whether an op of a step is the optimizer's, by its name."""
-    first, _, rest = op.partition("/")
+    first, _, rest = _OLD_KERAS.sub("", op).partition("/")
     if first == GRADIENT_SCOPE or not first:
         return False
     return without_counter(first).lower() in _OPTIMIZERS or (

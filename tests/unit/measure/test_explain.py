@@ -88,6 +88,18 @@ def test_what_xla_lists_is_what_was_live():
     assert found.role == "buffers of the compiled step"
 
 
+@pytest.mark.parametrize("op", ["StatefulPartitionedCall", "cluster_0_1/xla_run", "_XlaRun"])
+def test_an_op_that_runs_what_xla_compiled_is_no_layer(op):
+    found = memest.explain_oom(f"Out of memory while trying to allocate 4096 bytes.\n\t [[{{{{node {op}}}}}]]")
+    assert (found.op, found.layer, found.category) == (op, None, Category.TEMPORARIES)
+
+
+def test_what_a_library_lacks_is_its_own_scratch_and_not_the_layer_s_output():
+    found = memest.explain_oom("No algorithm worked!\n\t [[{{node model/conv2d/Conv2D}}]]")
+    assert (found.layer, found.category) == ("model/conv2d", Category.WORKSPACE)
+    assert "Conv2D output" not in str(found)
+
+
 def test_room_in_pieces_is_told():
     found = explain(UPDATE, in_use_bytes=5 * 2**30, limit_bytes=LIMIT)
     assert "not in one piece" in found.advice[0]

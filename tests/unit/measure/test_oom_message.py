@@ -136,10 +136,59 @@ def test_xla_s_list_of_buffers_is_what_was_live_largest_first():
         ("Attempting to allocate 512. That was not possible. There are 10B free.", "XLA", 512),
         ("std::bad_alloc", "the host", None),
         ("RESOURCE_EXHAUSTED: something new", "TensorFlow's allocator", None),
+        ("failed to alloc 4096 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory", "the host", 4096),
+        ("W gpu_host_allocator.h:44] could not allocate pinned host memory of size: 512", "the host", 512),
+        ("Allocator (cuda_host_bfc) ran out of memory trying to allocate 1.50GiB.", "the host", 3 * 2**29),
+        ("OOM when allocating tensor with shape[2,3] and type half on x by allocator gpu_host_bfc", "the host", 12),
+        ("[0] alloc.h:40 NCCL WARN Cuda failure 2 'out of memory'", "cuDNN or another CUDA library", None),
+        ("Fail to find the dnn implementation.\n\t [[{{node CudnnRNN}}]]", "cuDNN or another CUDA library", None),
+        ("CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory", "the CUDA driver", None),
+        ("Check failed: err == cudaSuccess Unexpected CUDA error: out of memory", "the CUDA driver", None),
+        ("Ran out of memory in memory space vmem. Please file a bug against XLA.", "XLA", None),
+        ("12/100 [==>...] - ETA: 3s\nKilled", "the host", None),
+        ("./run.sh: line 3:  4711 Killed                  python train.py --epochs 9", "the host", None),
+        ("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)", "the host", None),
+        ("Your session crashed after using all available RAM.", "the host", None),
     ],
 )  # fmt: skip
 def test_who_ran_out_and_when_asked_for_what(text, source, size):
     assert facts(text, "source", "bytes") == (source, size)
+
+
+def test_the_system_s_own_log_tells_what_the_process_held_that_it_ended():
+    text = "[123.4] Out of memory: Killed process 47 (python) total-vm:90000000kB, anon-rss:30000000kB, file-rss:0kB"
+    assert facts(text, "source", "in_use_bytes") == ("the host", 30000000 * 1024)
+
+
+NO_FAILURE = (
+    "W bfc_allocator.cc:246] Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.02GiB with freed_by_count=0. "
+    "The caller indicates that this is not a failure, but may mean that there could be performance gains."
+)
+
+
+def test_what_a_log_says_is_no_failure_is_none():
+    assert parse_message(NO_FAILURE) is None
+    assert parse_message("W allocator.cc:107] Allocation of 25690112 exceeds 10% of system memory.") is None
+    assert parse_message("Failed to allocate memory for redzone checking; skipping this check. This is benign.") is None
+    assert facts(f"{NO_FAILURE}\n{STATS}", "op", "bytes", "device") == ("Adam/Square", 29995136256, "GPU:1")
+    assert facts(f"{NO_FAILURE}\nKilled", "source") == ("the host",)
+
+
+@pytest.mark.parametrize(
+    ("node", "op", "device"),
+    [
+        # TensorFlow 2.0 to 2.8, and 1, where a tensor's type was not told either.
+        ("[[node bert/layer_._11/dense/MatMul (defined at bert.py:327) ]]", "bert/layer_._11/dense/MatMul", None),
+        (
+            '[[Node: d/mul_3 = Mul[T=DT_FLOAT, _device="/job:localhost/replica:0/task:0/gpu:1"](a, b)]]',
+            "d/mul_3",
+            "GPU:1",
+        ),
+    ],
+)
+def test_older_ways_to_name_the_op(node, op, device):
+    text = f"Resource exhausted: OOM when allocating tensor with shape[131072,2048]\n\t {node}\n\t [[loss/mul/_179]]"
+    assert facts(text, "op", "device", "shape", "dtype", "bytes") == (op, device, (131072, 2048), None, None)
 
 
 def test_a_constant_that_found_no_room_is_one_although_the_error_calls_it_invalid():
