@@ -446,7 +446,7 @@ def _folding_events(program: Program) -> Iterator[Event]:
 
 
 def _spans(run: Run, stretch: _Stretch) -> list[tuple[str, int, int]]:
-    """Where the parts of a step lie: forward until the backward pass begins, update from its first op on."""
+    """Where the parts of a step lie: forward until the backward pass begins (`_turn`), update from its first op on."""
     if stretch.step_begins is None or run.program is None:
         return []
     parts = {node.name: part for node, part in zip(run.program.graph.nodes, run.parts, strict=True)}
@@ -458,8 +458,22 @@ def _spans(run: Run, stretch: _Stretch) -> list[tuple[str, int, int]]:
         # The update's step counts and learning rates come early; it begins where it makes something for a weight.
         if part != UPDATE or (event.tag is not None and event.tag.variable is not None and event.tag.shape):
             positions[part].append(position)
-    spans = [(part, found[0], found[-1] + 1) for part, found in positions.items() if found]
-    begins = {part: start for part, start, _ in spans}
-    return [
-        (part, start, min(end, begins.get(BACKWARD, end)) if part == FORWARD else end) for part, start, end in spans
-    ]
+    turn = _turn(stretch.events, positions[FORWARD], positions[BACKWARD])
+    positions[FORWARD] = [position for position in positions[FORWARD] if position < turn]
+    positions[BACKWARD] = [position for position in positions[BACKWARD] if position >= turn]
+    return [(part, found[0], found[-1] + 1) for part, found in positions.items() if found]
+
+
+def _turn(events: Sequence[Event], forward: list[int], backward: list[int]) -> int:
+    """Where the backward pass begins: most that the forward pass allocates is before, most of the backward pass after.
+
+    Its first op does not tell: gradients need some small things that wait for nothing of the forward pass.
+    """
+    passes = sorted([(position, 1) for position in forward] + [(position, -1) for position in backward])
+    most, best, balance = 0, -1, 0
+    for position, sign in passes:
+        if events[position].kind == ALLOCATE:
+            balance += sign * events[position].buffer.bytes
+        if balance > most:
+            most, best = balance, position
+    return next((position for position in backward if position > best), len(events))

@@ -150,3 +150,25 @@ def test_on_a_gpu_one_thread_runs_what_is_ready_first_in_first_out_and_no_other_
     cpu, gpu = (phases_of(run, Device(kind, "growth", None, 1))[0]["step"] for kind in ("CPU", "GPU"))
     assert gpu.peak_range[0] > 2 * 4000
     assert cpu.peak_range[0] < 2 * 4000 < cpu.peak_range[1]
+
+
+def test_the_backward_pass_begins_after_the_forward_pass_however_early_a_part_of_it_runs():
+    made = graph(
+        node("w", "VarHandleOp"),
+        node("read", "ReadVariableOp", ["w"], 700),
+        node("seed", "MatMul", ["read"], 10),
+        node("one", "MatMul", ["read"], 5000),
+        node("two", "MatMul", ["one"], 6000),
+        node("gradient", "MatMul", ["two", "seed"], 7000),
+        node("scaled", "MatMul", ["gradient"], 700),
+        node("sub", "AssignSubVariableOp", ["w", "scaled"]),
+        variables={"w": W},
+    )
+    part_of = {"seed": "backward", "gradient": "backward", "scaled": "update", "sub": "update"}
+    parts = [part_of.get(node.name, "forward") for node in made.nodes]
+    phases, _ = phases_of(Run(None, [], [W], program(made), parts), Device("GPU", "growth", None, 1))
+    timeline = phases["step"].timeline
+    began = {timeline.op_at(n): timeline.ticks[n] for n in reversed(range(len(timeline)))}
+    spans = {span.name: span for span in timeline.spans}
+    assert spans["forward"].end == spans["backward"].start
+    assert began["seed"] < began["two"] < spans["backward"].start <= began["gradient"]
