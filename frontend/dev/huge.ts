@@ -136,6 +136,7 @@ export function hugeAnswers(count: number, runs: readonly Headline[]): Answers {
       category: category as Category,
       count: 1,
       bytes,
+      requested_bytes: bytes,
       share: bytes / peak,
     })),
   };
@@ -161,6 +162,7 @@ export function hugeAnswers(count: number, runs: readonly Headline[]): Answers {
     peak_bytes: peak,
     measured_peak_bytes: measuredPeak,
     limit_bytes: null,
+    crashed: false,
     problems: [],
   };
   const overview: Overview = {

@@ -9,7 +9,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.dominant import dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
-from tensorboard_plugin_memest.memory.explanation_text import HOST
+from tensorboard_plugin_memest.memory.explanation_text import HOST, what_changes_save
 from tensorboard_plugin_memest.memory.item import by_category
 from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 
@@ -52,8 +52,7 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
     else:
         advice += _while_training(explanation, estimate)
     if estimate is not None and explanation.limit_bytes is not None:
-        limit = format_bytes(explanation.limit_bytes)
-        advice.append(f"What each change would save is worked out by memest.estimate(...).advice({limit!r}).")
+        advice.append(what_changes_save(explanation.limit_bytes))
     return tuple(advice)
 
 

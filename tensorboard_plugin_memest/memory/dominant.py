@@ -30,6 +30,7 @@ class Part:
         category: their category.
         count: how many copies, buffers too small to matter not counted.
         bytes: what all of them hold.
+        requested_bytes: what was asked for them, without what the allocator rounds up and does not split off.
         share: of the peak, 0 to 1.
     """
 
@@ -37,6 +38,7 @@ class Part:
     category: Category
     count: int
     bytes: int
+    requested_bytes: int
     share: float
 
 
@@ -103,7 +105,7 @@ def _dominant(group: list[Item], total: int) -> Dominant:
         roles[item.category, item.role].append(item)
     order = list(Category)
     parts = tuple(
-        Part(role, category, _count(held), sum(item.bytes for item in held), sum(i.bytes for i in held) / total)
+        _part(role, category, held, total)
         for (category, role), held in sorted(
             roles.items(), key=lambda entry: (order.index(entry[0][0]), -sum(i.bytes for i in entry[1]))
         )
@@ -124,6 +126,11 @@ def _dominant(group: list[Item], total: int) -> Dominant:
         )
         sentence = f"The tensors of {name} are {format_share(size, total)} of the peak: {kinds}."
     return Dominant(name, first.layer, shape, size, size / total if total else 0.0, parts, sentence)
+
+
+def _part(role: str, category: Category, held: list[Item], total: int) -> Part:
+    size = sum(item.bytes for item in held)
+    return Part(role, category, _count(held), size, sum(item.requested_bytes for item in held), size / total)
 
 
 def _count(held: list[Item]) -> int:

@@ -30,6 +30,11 @@ PHASES = {
 }
 
 
+def what_changes_save(limit_bytes: int) -> str:
+    """How to find out what each change is worth; of no use to who sees that already."""
+    return f"What each change would save is worked out by memest.estimate(...).advice({format_bytes(limit_bytes)!r})."
+
+
 def headline(explanation: Explanation) -> str:
     """What happened, in one sentence."""
     what = f"{explanation.dtype or ''}{list(explanation.shape)}" if explanation.shape is not None else ""

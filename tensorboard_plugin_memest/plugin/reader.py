@@ -68,7 +68,8 @@ class RunRecords:
         totals: what the driver has seen, one for each GPU, in natural order.
         profiles: in the order in which they started.
         notes: sentences about what could not be measured.
-        crash: why the run ended; None if it did not, or went on afterwards.
+        crashed: whether the run ended for lack of memory, and did not go on afterwards.
+        crash: why it ended; None if it did not, or where that was not asked for.
         host: the estimate of the data pipeline; None without one.
         advice: what to change; None without one.
         what_if: the training under other choices; None without that.
@@ -83,6 +84,7 @@ class RunRecords:
     totals: list[DeviceTotals] = field(default_factory=list)
     profiles: list[MeasuredProfile] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    crashed: bool = False
     crash: Explanation | None = None
     host: HostEstimate | None = None
     advice: Advice | None = None
@@ -181,8 +183,10 @@ class Reader:
             except ValueError as error:
                 run.problems.append(_problem(one, error))
                 continue
-            if kind is Kind.CRASH and _went_on_after(one, listed):
-                continue
+            if kind is Kind.CRASH:
+                if _went_on_after(one, listed):
+                    continue
+                run.crashed = True
             if kind in kinds:
                 _add(run, self._decoded(ctx, experiment, one, kind), one.process)
         run.profiles.sort(key=lambda profile: (profile.started_at, natural(profile_id(profile))))

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorboard_plugin_memest.log.metadata import profile_id
+from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.catalogue import GpuModel
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import Comparison, compare_devices
 from tensorboard_plugin_memest.memory.dominant import Dominant, dominant
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer, LayerInfo, Phase
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.explanation_text import what_changes_save
 from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
@@ -43,6 +45,7 @@ def headline(run: RunRecords) -> Plain:
         "peak_bytes": known.peak_bytes if known else None,
         "measured_peak_bytes": compare_devices(known, run.peaks).step_peak_bytes,
         "limit_bytes": known.limit_bytes if known else None,
+        "crashed": run.crashed,
         "problems": run.problems,
     }
 
@@ -74,7 +77,7 @@ def overview(run: RunRecords, limit: int | str | None) -> Plain:
         "verdict": verdict_view(estimate.fits(limit)) if estimate and limit else None,
         "advice": run.advice.to_dict() if run.advice else None,
         "measured": measured_view(run, compared),
-        "crash": crash_view(run.crash) if run.crash else None,
+        "crash": crash_view(run.crash, run.advice) if run.crash else None,
         "problems": run.problems,
     }
 
@@ -197,8 +200,13 @@ def comparison_of(run: RunRecords) -> Comparison:
     return compare_devices(run.estimate, run.peaks)
 
 
-def crash_view(crash: Explanation) -> Plain:
-    """Why a run ran out of memory, with the largest of what was alive."""
+def crash_view(crash: Explanation, advice: Advice | None = None) -> Plain:
+    """Why a run ran out of memory, with the largest of what was alive.
+
+    Args:
+        advice: what is known about changes; how to find that out is not told then.
+    """
+    known = {what_changes_save(crash.limit_bytes)} if advice and crash.limit_bytes is not None else set()
     free = None
     if crash.limit_bytes is not None and crash.in_use_bytes is not None:
         free = max(0, crash.limit_bytes - crash.in_use_bytes)
@@ -207,6 +215,7 @@ def crash_view(crash: Explanation) -> Plain:
         "sentence": crash.sentence,
         "headline": crash.headline,
         "free_bytes": free,
+        "advice": [line for line in crash.advice if line not in known],
         "short_bytes": None if free is None or crash.bytes is None else max(0, crash.bytes - free),
         "live": _items(crash.live[:MOST_LIVE]),
         "live_count": len(crash.live),
@@ -319,6 +328,7 @@ def _dominant(entry: Dominant) -> Plain:
                 "category": str(part.category),
                 "count": part.count,
                 "bytes": part.bytes,
+                "requested_bytes": part.requested_bytes,
                 "share": part.share,
             }
             for part in entry.parts

@@ -350,6 +350,21 @@ def test_the_limit_of_a_gpu(tab: Tab, name: str) -> None:
     assert tab.frame.locator("#gpus option").count() > 200
 
 
+def test_gpus_are_offered_without_knowing_their_names(tab: Tab) -> None:
+    field = tab.get("limit-input")
+    field.fill("RTX 3080 10GB")
+    field.press("Enter")
+    expect(tab.get("limit")).to_contain_text("RTX 3080")
+    tab.get("limit-pick").click()
+    # A browser lists only what has the field's text in it.
+    expect(field).to_be_focused()
+    expect(field).to_have_value("")
+    tab.page.keyboard.press("Escape")
+    tab.get("unit-switch").get_by_role("button", name="GiB").focus()
+    expect(field).to_have_value("RTX 3080 10GB")
+    expect(tab.get("limit")).to_contain_text("RTX 3080")
+
+
 def test_the_verdict_says_what_it_is_and_what_would_make_it_fit(tab: Tab) -> None:
     first = dominant(sample_estimate().items)[0]
     expect(tab.get("verdict-why")).to_contain_text(first.sentence)
@@ -414,6 +429,10 @@ def test_the_page_is_as_wide_as_the_window(tab: Tab, width: int) -> None:
         root = tab.frame.locator("html")
         expect(tab.get("layer-table")).to_be_visible()
         assert root.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+        step, alive = (tab.frame.locator(f"#{card}").bounding_box() for card in ("step", "alive"))
+        assert step
+        assert alive
+        assert (alive["y"] == step["y"]) == (width > 2200)
     finally:
         tab.page.set_viewport_size({"width": 1500, "height": 1100})
 

@@ -108,8 +108,9 @@ def expect_pipeline(tab: Tab, host: HostEstimate) -> None:
         tab.expect_bytes(row.locator("td:nth-child(3) [data-bytes]"), stage.bytes)
         expect(row).to_contain_text(stage.reason)
     for lever in host.levers:
-        row = tab.get("host-lever", name=lever.name)
-        tab.expect_bytes(row.locator("td:nth-child(3) [data-bytes]"), lever.peak_bytes)
+        row = tab.get("host-lever" if lever.reason is None else "host-useless", name=lever.name)
+        figures = "td:nth-child(3) [data-bytes]" if lever.reason is None else "[data-bytes]"
+        tab.expect_bytes(row.locator(figures), lever.peak_bytes)
         expect(row).to_contain_text(lever.reason or lever.cost)
 
 
@@ -198,8 +199,8 @@ def _expect_cells(row, expected: dict[str, int]) -> None:
 
 
 def _in_cell(name: str, held: int) -> str:
-    sign = "+" if name == "difference" and held > 0 else ""
-    return sign + format_bytes(held).replace(" ", "") if held else "–"
+    sign = ("+" if held > 0 else "−") if name == "difference" else ""
+    return sign + format_bytes(abs(held)).replace(" ", "") if held else "–"
 
 
 def expect_dominant(tab: Tab, estimate: Estimate) -> None:
@@ -492,10 +493,12 @@ def test_the_reload_button_brings_new_runs_also_one_that_crashed(
     assert (crash.phase, crash.layer, crash.shape) == ("first_step", "large", (3200, 4096))
     assert crash.limit_bytes == 256 * 2**20
     assert crash.predicted_peak_bytes > crash.limit_bytes
-    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 2)
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: [run["crashed"] for run in runs] == [False, True])
     expect(tab.get("run-option")).to_have_count(1)
     tab.page.locator(".reload-button").click()
     expect(tab.get("run-option")).to_have_count(2)
+    expect(tab.get("run-option", run="one").get_by_test_id("run-crashed")).to_have_count(0)
+    expect(tab.get("run-option", run="two").get_by_test_id("run-crashed")).to_have_text("out of memory")
     tab.expect_run("one")
     expect(tab.get("crash")).to_have_count(0)
     tab.get("run-option", run="two").click()

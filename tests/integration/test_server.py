@@ -115,6 +115,7 @@ def test_runs(server):
         "peak_bytes": ESTIMATE.peak_bytes,
         "measured_peak_bytes": STEP_PEAK,
         "limit_bytes": 20_000_000_001,
+        "crashed": False,
         "problems": [],
     }
     assert (runs[0]["model"], runs[0]["peak_bytes"], runs[0]["measured_peak_bytes"]) == (None, None, 18_400_000_001)

@@ -9,13 +9,21 @@ describe("the advice card", () => {
     const root = card.shadowRoot!;
     const rows = byTestId(root, "advice-lever").map((row) => [...row.children].map((cell) => text(cell)));
     expect(rows).toEqual([
-      ["Optimizer SGD", "", "500B", "500B", "yes", "Needs a tuned learning rate.", "keras.optimizers.SGD() Copy"],
+      [
+        "Optimizer SGD",
+        "",
+        "500B up to 600B",
+        "500B",
+        "yes",
+        "Needs a tuned learning rate.",
+        "keras.optimizers.SGD() Copy",
+      ],
       [
         "Batch of 1 instead of 2",
         "",
-        "900B",
+        "900B up to 1,000B",
         "500B",
-        "no, needs 1,000B",
+        "no",
         "Needs a tuned learning rate.",
         "keras.optimizers.SGD() Copy",
       ],
@@ -29,6 +37,17 @@ describe("the advice card", () => {
     const board = { ...advice().levers[0]!, name: "histogram_freq", saving_bytes: 0, host_saving_bytes: 240 };
     const card = await shown(new AdviceCard(), { advice: advice({ levers: [board] }), unit: "B" });
     expect(text(byTestId(card.shadowRoot!, "advice-lever")[0])).toContain("240B of the host");
+  });
+
+  it("folds away what saves little, unless it decides", async () => {
+    const [lever] = advice().levers;
+    const little = { ...lever!, name: "little", saving_bytes: 1, fits: true };
+    const folded = async (fits: boolean): Promise<string[]> => {
+      const card = await shown(new AdviceCard(), { advice: advice({ fits, levers: [lever!, little] }), unit: "B" });
+      return byTestId(card.shadowRoot!, "advice-little").map((details) => text(details.querySelector("summary")!));
+    };
+    expect(await folded(true)).toEqual(["1 change that saves little"]);
+    expect(await folded(false)).toEqual([]);
   });
 
   it("tells the smallest set where one change is not enough", async () => {

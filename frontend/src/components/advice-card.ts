@@ -3,9 +3,13 @@ import { customElement, property } from "lit/decorators.js";
 import type { Unit } from "../format/bytes";
 import type { Advice, Lever } from "../model/types";
 import { base, card, lists } from "../style/shared";
+import { counted } from "../views/words";
 import type { Change } from "./changes-table";
 import "./changes-table";
 import { bytes } from "./figure";
+
+/** Of the peak: what saves less is folded away at first, unless it decides whether the training fits. */
+const LITTLE = 0.02;
 
 /** What to change so that the training needs less: each change as it was estimated on this model, and what does not help. */
 @customElement("memest-advice-card")
@@ -15,6 +19,7 @@ export class AdviceCard extends LitElement {
 
   override render(): TemplateResult {
     const { needs_bytes, limit_bytes, fits, levers, useless, max_batch_size, notes } = this.advice;
+    const [much, little] = this.#parted();
     return html`
       <header>
         <h2>What to change</h2>
@@ -28,18 +33,18 @@ export class AdviceCard extends LitElement {
           }
         </span>
       </header>
+      ${levers.length ? nothing : html`<p class="soft">No change that was tried saves any memory.</p>`}
+      ${much.length ? this.#table(much) : nothing} ${this.#combination()}
       ${
-        levers.length
-          ? html`<memest-changes-table
-              row="advice-lever"
-              .changes=${levers.map((lever) => this.#change(lever))}
-              .now=${this.advice.peak_bytes}
-              .limit=${limit_bytes}
-              .unit=${this.unit}
-            ></memest-changes-table>`
-          : html`<p class="soft">No change that was tried saves any memory.</p>`
+        little.length
+          ? html`<details data-testid="advice-little">
+              <summary>
+                ${counted(little.length, "change")} that ${little.length === 1 ? "saves" : "save"} little
+              </summary>
+              ${this.#table(little)}
+            </details>`
+          : nothing
       }
-      ${this.#combination()}
       ${
         useless.length || notes.length
           ? html`<h3>Does not help</h3>
@@ -50,6 +55,24 @@ export class AdviceCard extends LitElement {
           : nothing
       }
     `;
+  }
+
+  /** What saves enough to be seen at first, and the rest. */
+  #parted(): [Lever[], Lever[]] {
+    const { fits, peak_bytes, levers } = this.advice;
+    const isMuch = (lever: Lever): boolean =>
+      lever.saving_bytes >= LITTLE * peak_bytes || (lever.host_saving_bytes ?? 0) > 0 || (!fits && lever.fits);
+    return [levers.filter(isMuch), levers.filter((lever) => !isMuch(lever))];
+  }
+
+  #table(levers: readonly Lever[]): TemplateResult {
+    return html`<memest-changes-table
+      row="advice-lever"
+      .changes=${levers.map((lever) => this.#change(lever))}
+      .now=${this.advice.peak_bytes}
+      .limit=${this.advice.limit_bytes}
+      .unit=${this.unit}
+    ></memest-changes-table>`;
   }
 
   #change({
@@ -88,6 +111,13 @@ export class AdviceCard extends LitElement {
     css`
       :host {
         overflow-x: auto;
+      }
+      details {
+        margin-top: 10px;
+      }
+      summary {
+        cursor: pointer;
+        color: var(--soft);
       }
     `,
   ];

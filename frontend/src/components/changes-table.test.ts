@@ -35,16 +35,26 @@ it("says what fits only where there is a limit, and what saves nothing", async (
   ]);
   table.changes = [
     { ...change, fits: true, needs_bytes: 600 },
-    { ...none, fits: false, needs_bytes: 950 },
+    { ...none, fits: false, needs_bytes: 900 },
   ];
   table.limit = 800;
   await table.updateComplete;
   expect(cells()).toEqual([
-    ["500B", "500B", "yes"],
-    ["900B", "nothing", "no, needs 950B"],
+    ["500B up to 600B", "500B", "yes"],
+    ["900B", "nothing", "no"],
   ]);
   const marks = [...table.shadowRoot!.querySelectorAll<HTMLElement>(".limit")].map(({ style }) => style.left);
   expect(marks).toEqual(["80%", "80%"]);
+});
+
+it("folds code of many lines, and copies all of it", async () => {
+  const long = { ...change, code: "a = 1\nb = 2\nc = 3\nd = 4" };
+  const table = await shown(new ChangesTable(), { changes: [change, long], now: 1000, unit: "B" });
+  const [folded] = table.shadowRoot!.querySelectorAll("details");
+  expect(table.shadowRoot!.querySelectorAll("details")).toHaveLength(1);
+  expect(folded!.open).toBe(false);
+  expect(text(folded!.querySelector("summary")!)).toBe("4 lines of code");
+  expect(folded!.querySelector("code")!.textContent).toBe(long.code);
 });
 
 it("offers no code to copy where a line is only left out", async () => {

@@ -24,6 +24,9 @@ export interface Change {
   code: string;
 }
 
+/** Lines of code that are shown without being asked for. */
+const SHORT = 3;
+
 /** Changes one below the other: what each leaves and saves, what it costs, and its code to copy. */
 @customElement("memest-changes-table")
 export class ChangesTable extends LitElement {
@@ -57,9 +60,13 @@ export class ChangesTable extends LitElement {
             html`<tr data-testid=${this.row} data-name=${change.name}>
               <th scope="row">${change.title}</th>
               <td class="track">${this.#bar(change)}</td>
-              <td class="number">${bytes(change.peak_bytes, this.unit)}</td>
+              <td class="number">${this.#peak(change)}</td>
               <td class="number">${this.#saving(change)}</td>
-              ${this.limit === null ? nothing : this.#fits(change)}
+              ${
+                this.limit === null
+                  ? nothing
+                  : html`<td class=${change.fits ? "fits" : "soft"}>${change.fits ? "yes" : "no"}</td>`
+              }
               <td class="why sentence">${change.cost}</td>
               <td class="why">${change.code ? this.#code(change) : nothing}</td>
             </tr>`,
@@ -68,14 +75,29 @@ export class ChangesTable extends LitElement {
     </table>`;
   }
 
-  #fits({ fits, needs_bytes = 0 }: Change): TemplateResult {
-    return fits
-      ? html`<td class="fits">yes</td>`
-      : html`<td class="soft">no, needs ${bytes(needs_bytes, this.unit)}</td>`;
+  /** The peak, and the most that any phase can need, which decides whether it fits. */
+  #peak({ peak_bytes, needs_bytes = peak_bytes }: Change): TemplateResult {
+    return html`${bytes(peak_bytes, this.unit)}${
+      needs_bytes > peak_bytes
+        ? html` <span class="most" title="The most that any phase can need"
+            >up to ${bytes(needs_bytes, this.unit)}</span
+          >`
+        : nothing
+    }`;
   }
 
+  /** Folded where it is long: what each change does is to be seen first. */
   #code(change: Change): TemplateResult {
-    return html`<code>${change.code}</code>
+    const lines = change.code.split("\n").length;
+    const code = html`<code>${change.code}</code>`;
+    return html`${
+        lines > SHORT
+          ? html`<details>
+              <summary>${lines} lines of code</summary>
+              ${code}
+            </details>`
+          : code
+      }
       <button
         type="button"
         class="small"
@@ -162,6 +184,18 @@ export class ChangesTable extends LitElement {
       .fits {
         color: var(--good);
         font-weight: 600;
+      }
+      .most {
+        display: block;
+        color: var(--soft);
+        font-size: 12px;
+      }
+      details {
+        display: inline-block;
+        vertical-align: top;
+      }
+      summary {
+        cursor: pointer;
       }
       .why {
         color: var(--soft);

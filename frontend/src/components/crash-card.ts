@@ -2,10 +2,11 @@ import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { exactBytes, formatBytes, formatShape, type Unit } from "../format/bytes";
 import { CATEGORIES, type Bytes, type Crash } from "../model/types";
-import { base, card, tables } from "../style/shared";
+import { base, card, fields, tables } from "../style/shared";
 import type { Segment } from "../views/phases";
 import { counted, phaseLabel } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
+import { showCard } from "./choose";
 import { bytes, plainBytes, titleOf } from "./figure";
 import { itemTable } from "./item-rows";
 
@@ -13,6 +14,8 @@ import { itemTable } from "./item-rows";
 @customElement("memest-crash-card")
 export class CrashCard extends LitElement {
   @property({ attribute: false }) crash!: Crash;
+  /** Whether the page tells what each change would save. */
+  @property({ type: Boolean }) advised = false;
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
@@ -163,7 +166,14 @@ export class CrashCard extends LitElement {
           ? html`<h3>What to change</h3>
               <ol data-testid="crash-advice">
                 ${advice.map((line) => html`<li>${line}</li>`)}
-              </ol>`
+              </ol>
+              ${
+                this.advised
+                  ? html`<button type="button" class="link" @click=${() => showCard(this, "advice")}>
+                      What each change would save
+                    </button>`
+                  : nothing
+              }`
           : nothing
       }
     </div>`;
@@ -187,6 +197,7 @@ export class CrashCard extends LitElement {
     card,
     tables,
     bars,
+    fields,
     css`
       :host {
         border-color: var(--bad);
@@ -308,6 +319,9 @@ export class CrashCard extends LitElement {
       }
       li + li {
         margin-top: 5px;
+      }
+      button.link {
+        margin-top: 8px;
       }
       details {
         margin-top: 14px;

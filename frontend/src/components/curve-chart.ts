@@ -12,7 +12,7 @@ import { panned, within, zoomed, WHOLE, type Range, type Stretch } from "../view
 import "./chart-export";
 import { Resized } from "./resized";
 
-const HEIGHT = 260;
+const HEIGHT = 278;
 const Y_AXIS_WIDTH = 70;
 const FONT_SIZE = 11;
 /** What one notch of the wheel and one press of a key leave of a stretch. */
@@ -47,6 +47,8 @@ export class CurveChart extends LitElement {
   /** Where the chosen moment is. */
   @property({ type: Number }) mark: number | null = null;
   @property({ attribute: false }) formatX: (x: number) => string = String;
+  /** What is along x. */
+  @property() caption = "";
   @property({ attribute: false }) describe: (index: number) => Told = () => ({ title: "", where: "", figures: [] });
   @property() label = "";
   /** What files that are saved of it are named by. */
@@ -309,7 +311,11 @@ export class CurveChart extends LitElement {
       axes: [
         {
           ...axis,
-          size: 26,
+          size: 24,
+          label: () => this.caption,
+          labelSize: 18,
+          labelGap: 0,
+          labelFont: font,
           grid: { show: false },
           space: 80,
           values: (_, splits) => splits.map((split) => (Number.isInteger(split) ? this.formatX(split) : "")),
@@ -419,7 +425,8 @@ export class CurveChart extends LitElement {
       const height = FONT_SIZE * devicePixelRatio;
       const inset = 4 * devicePixelRatio;
       const left = level.side === "left" ? bbox.left + inset : bbox.left + bbox.width - inset - width;
-      const top = level.below ? y + inset : y - inset - height;
+      const below = level.below && y + 2 * inset + height < bbox.top + bbox.height;
+      const top = below ? y + inset : y - inset - height;
       this.#halo(ctx, text, left, top + height);
       // Nothing else goes on the line itself, beside its words or elsewhere.
       taken.push({ left, top, width, height }, { left: bbox.left, top: y - 1, width: bbox.width, height: 2 });

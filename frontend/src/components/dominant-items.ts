@@ -1,13 +1,16 @@
 import { css, html, LitElement, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { formatFraction, formatShape, type Unit } from "../format/bytes";
-import type { Dominant, DominantPart } from "../model/types";
+import { formatBytes, formatFraction, formatShape, type Unit } from "../format/bytes";
+import type { Bytes, Dominant, DominantPart } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card, fields, tables } from "../style/shared";
 import { bars } from "./bar";
 import { choose, showCard } from "./choose";
 import { bytes, titleOf } from "./figure";
 import "./term";
+
+/** From this share of the whole thing on, it is told that a part holds more than was asked for. */
+const WORTH_TELLING = 0.01;
 
 /** The few things that hold most of the peak, each with everything that exists because of it. */
 @customElement("memest-dominant-items")
@@ -45,7 +48,7 @@ export class DominantItems extends LitElement {
         </summary>
         <table>
           <tbody>
-            ${entry.parts.map((part) => this.#part(part))}
+            ${entry.parts.map((part) => this.#part(part, entry.bytes))}
           </tbody>
           <tfoot>
             <tr data-testid="dominant-total">
@@ -81,11 +84,17 @@ export class DominantItems extends LitElement {
     });
   }
 
-  #part(part: DominantPart): TemplateResult {
+  #part(part: DominantPart, whole: Bytes): TemplateResult {
     return html`<tr data-testid="dominant-part" data-role=${part.role} data-category=${part.category}>
       <th scope="row" title=${LABELS[part.category]}>
         <span class="swatch" style="background:${categoryFill(part.category)}"></span>${part.role}${
           part.count > 1 ? html` <span class="soft">× ${part.count}</span>` : ""
+        }${
+          part.bytes - part.requested_bytes > WORTH_TELLING * whole
+            ? html` <memest-term word="slack" class="soft"
+                >${formatBytes(part.requested_bytes, this.unit)} asked for</memest-term
+              >`
+            : ""
         }
       </th>
       <td class="number">${bytes(part.bytes, this.unit)}</td>
@@ -127,6 +136,11 @@ export class DominantItems extends LitElement {
         overflow-wrap: anywhere;
       }
       .what .soft {
+        font-size: 12px;
+      }
+      th memest-term {
+        display: inline-block;
+        margin-left: 8px;
         font-size: 12px;
       }
       .flag {

@@ -89,21 +89,32 @@ export class HostCard extends LitElement {
   }
 
   #levers(levers: readonly HostLever[]): TemplateResult {
-    const changes: Change[] = levers.map(({ name, peak_bytes, saving_bytes, reason, cost, code }) => ({
-      name,
-      title: name,
-      peak_bytes,
-      saving_bytes,
-      cost: reason ?? cost,
-      code,
-    }));
-    return html`<h3>What would change it</h3>
-      <memest-changes-table
-        row="host-lever"
-        .changes=${changes}
-        .now=${this.host.peak_bytes}
-        .unit=${this.unit}
-      ></memest-changes-table>`;
+    const helping = levers.filter(({ reason }) => reason === null);
+    const useless = levers.filter(({ reason }) => reason !== null);
+    const changes: Change[] = helping.map((lever) => ({ ...lever, title: lever.name }));
+    return html`${
+      changes.length
+        ? html`<h3>What to change</h3>
+            <memest-changes-table
+              row="host-lever"
+              .changes=${changes}
+              .now=${this.host.peak_bytes}
+              .unit=${this.unit}
+            ></memest-changes-table>`
+        : nothing
+    }${
+      useless.length
+        ? html`<h3>Does not help</h3>
+            <ul>
+              ${useless.map(
+                ({ name, peak_bytes, reason }) =>
+                  html`<li data-testid="host-useless" data-name=${name}>
+                    ${name}, ${bytes(peak_bytes, this.unit)} then: ${reason}
+                  </li>`,
+              )}
+            </ul>`
+        : nothing
+    }`;
   }
 
   static override styles = [
@@ -129,6 +140,9 @@ export class HostCard extends LitElement {
       .segment {
         background: var(--accent);
         border-radius: 2px;
+      }
+      li::first-letter {
+        text-transform: uppercase;
       }
       th[scope="row"] {
         white-space: nowrap;

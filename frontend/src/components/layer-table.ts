@@ -120,9 +120,7 @@ export class LayerTable extends LitElement {
 
   #columnHead(column: Column): TemplateResult {
     const key = sortKeyOf(column);
-    const label = isCategory(column)
-      ? html`<span class="swatch" style="background:${categoryFill(column)}"></span>${COLUMN_LABELS[column]}`
-      : COLUMN_LABELS[column];
+    const label = isCategory(column) ? categoryHead(column) : COLUMN_LABELS[column];
     return key === null
       ? html`<th scope="col" class=${column}>${label}</th>`
       : this.#head(key, label, column === "share" ? "" : "number");
@@ -232,7 +230,7 @@ export class LayerTable extends LitElement {
       data-bytes=${value}
       title=${exactBytes(value)}
     >
-      ${value === 0 ? "–" : html`${column === "difference" && value > 0 ? "+" : nothing}${plainBytes(value, this.unit)}`}
+      ${value === 0 ? "–" : html`${column === "difference" ? (value > 0 ? "+" : "−") : nothing}${plainBytes(Math.abs(value), this.unit)}`}
     </td>`;
   }
 
@@ -317,6 +315,10 @@ export class LayerTable extends LitElement {
         overflow: auto;
         max-height: min(640px, 80vh);
         margin: 0 -6px;
+        /* A shadow on the right as long as there is more behind it: what scrolls along covers it at the end. */
+        background:
+          linear-gradient(to left, var(--card) 12px, transparent) right / 36px 100% no-repeat local,
+          linear-gradient(to left, var(--edge), transparent) right / 14px 100% no-repeat scroll;
       }
       table {
         border-collapse: separate;
@@ -335,6 +337,8 @@ export class LayerTable extends LitElement {
       }
       thead th {
         border-bottom-color: var(--edge);
+      }
+      thead th.number {
         white-space: normal;
       }
       /* The name stays in view while the categories scroll. */
@@ -405,6 +409,8 @@ export class LayerTable extends LitElement {
       .picture {
         width: 20%;
         min-width: 130px;
+      }
+      td.picture {
         vertical-align: middle;
       }
       button:hover,
@@ -415,6 +421,9 @@ export class LayerTable extends LitElement {
       .arrow {
         margin-left: 3px;
       }
+      .together {
+        white-space: nowrap;
+      }
     `,
   ];
 }
@@ -423,6 +432,15 @@ declare global {
   interface HTMLElementTagNameMap {
     "memest-layer-table": LayerTable;
   }
+}
+
+/** The colour stays beside the first word of its name. */
+function categoryHead(category: Category): TemplateResult {
+  const [first, ...rest] = COLUMN_LABELS[category].split(" ");
+  return html`<span class="together"
+      ><span class="swatch" style="background:${categoryFill(category)}"></span>${first}</span
+    >
+    ${rest.join(" ")}`;
 }
 
 const isCategory = (column: Column): column is Category => CATEGORIES.includes(column as Category);

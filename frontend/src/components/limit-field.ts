@@ -18,46 +18,68 @@ export class LimitField extends LitElement {
   override render(): TemplateResult {
     return html`
       <form @submit=${(event: Event) => this.#take(event)}>
-        <label for="limit">Limit</label>
-        <input
-          id="limit"
-          type="text"
-          data-testid="limit-input"
-          name="limit"
-          .value=${this.limit}
-          placeholder=${this.recorded === null ? "size or GPU" : formatBytes(this.recorded)}
-          title="Memory of the device, such as 9.29GiB, or a GPU's name, such as RTX 3080. Empty: the limit recorded with the run."
-          list="gpus"
-          autocomplete="off"
-          spellcheck="false"
-          aria-invalid=${this.refused ? "true" : "false"}
-          aria-describedby="refused"
-          @change=${(event: Event) => this.#take(event)}
-        />
-        <datalist id="gpus">
-          ${this.gpus.map(
-            (gpu) =>
-              html`<option value=${gpu.name}>
-                ${formatBytes(gpu.usable_bytes)} usable of
-                ${formatBytes(gpu.memory_bytes)}${gpu.carries ? `, ${gpu.carries}` : nothing}
-              </option>`,
-          )}
-        </datalist>
-        ${
-          this.limit
-            ? html`<button
-                type="button"
-                class="clear"
-                aria-label="Clear the limit"
-                @click=${() => choose(this, { limit: "" })}
-              >
-                ×
-              </button>`
-            : nothing
-        }
+        <label for="limit">GPU or limit</label>
+        <span class="field">
+          <input
+            id="limit"
+            type="text"
+            data-testid="limit-input"
+            name="limit"
+            .value=${this.limit}
+            placeholder=${this.recorded === null ? "size or GPU" : formatBytes(this.recorded)}
+            title="Memory of the device, such as 9.29GiB, or a GPU's name, such as RTX 3080. Empty: the limit recorded with the run."
+            list="gpus"
+            class=${this.recorded === null ? "" : "recorded"}
+            autocomplete="off"
+            spellcheck="false"
+            aria-invalid=${this.refused ? "true" : "false"}
+            aria-describedby="refused"
+            @change=${(event: Event) => this.#take(event)}
+            @blur=${(event: Event) => ((event.target as HTMLInputElement).value = this.limit)}
+          />
+          <datalist id="gpus">
+            ${this.gpus.map(
+              (gpu) =>
+                html`<option value=${gpu.name}>
+                  ${formatBytes(gpu.usable_bytes)} usable of
+                  ${formatBytes(gpu.memory_bytes)}${gpu.carries ? `, ${gpu.carries}` : nothing}
+                </option>`,
+            )}
+          </datalist>
+          ${
+            this.limit
+              ? html`<button
+                  type="button"
+                  class="clear"
+                  aria-label="Clear the limit"
+                  @click=${() => choose(this, { limit: "" })}
+                >
+                  ×
+                </button>`
+              : nothing
+          }
+        </span>
+        <button
+          type="button"
+          class="small pick"
+          data-testid="limit-pick"
+          aria-label="Choose a GPU"
+          title="Choose a GPU"
+          @click=${() => this.#pick()}
+        >
+          ▾
+        </button>
       </form>
       <p id="refused" role="alert" data-testid="limit-error">${this.refused ?? nothing}</p>
     `;
+  }
+
+  /** Shows the list of GPUs: all of them, for which the field has to be empty. What stood there comes back. */
+  #pick(): void {
+    const input = this.renderRoot.querySelector<HTMLInputElement>("#limit")!;
+    input.value = "";
+    input.focus();
+    input.showPicker();
   }
 
   #take(event: Event): void {
@@ -70,8 +92,12 @@ export class LimitField extends LitElement {
     base,
     fields,
     css`
-      form {
+      .field {
         position: relative;
+        display: flex;
+        align-items: center;
+      }
+      form {
         display: flex;
         align-items: center;
         gap: 8px;
@@ -83,6 +109,13 @@ export class LimitField extends LitElement {
         width: 148px;
         font-size: 13px;
         padding-right: 24px;
+      }
+      .recorded::placeholder {
+        color: var(--ink);
+      }
+      .pick {
+        padding: 3px 7px;
+        margin-left: -4px;
       }
       input[aria-invalid="true"] {
         border-color: var(--bad);

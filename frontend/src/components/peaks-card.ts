@@ -139,6 +139,7 @@ export class PeaksCard extends LitElement {
         .bands=${this.#bands}
         .trend=${leak ? trendOf(leak, this.unit) : null}
         .formatX=${grouped}
+        caption=${noun === "batch" ? "batch" : "training step"}
         .describe=${(index: number) => describeWindow(peaks, index, this.unit)}
         .unit=${this.unit}
         .theme=${this.theme}

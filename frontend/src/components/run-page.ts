@@ -34,8 +34,8 @@ interface Slot {
   id: string;
   /** What stands for it in the contents; empty for what needs no link. */
   title: string;
-  /** How wide it is where there is room. */
-  width: "whole" | "half" | "third" | "rest";
+  /** How wide it is: `half` where there is room, `paired` where there is room for two pages. */
+  width: "whole" | "half" | "paired";
   /** What stands in it; null where a run has nothing for it. */
   draw: (seen: Seen) => TemplateResult | null;
 }
@@ -62,7 +62,11 @@ const SLOTS: readonly Slot[] = [
     width: "whole",
     draw: ({ overview, shown }) =>
       overview.crash
-        ? html`<memest-crash-card .crash=${overview.crash} .unit=${shown.place.unit}></memest-crash-card>`
+        ? html`<memest-crash-card
+            .crash=${overview.crash}
+            ?advised=${overview.advice !== null}
+            .unit=${shown.place.unit}
+          ></memest-crash-card>`
         : null,
   },
   {
@@ -96,7 +100,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "step",
     title: "One step",
-    width: "whole",
+    width: "paired",
     draw: ({ overview, shown, theme }) =>
       html`<memest-step-card
         .overview=${overview}
@@ -116,7 +120,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "alive",
     title: "What is alive",
-    width: "whole",
+    width: "paired",
     draw: ({ shown, theme }) => {
       const of = momentOf(shown);
       return (
@@ -136,7 +140,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "peaks",
     title: "Measured peaks",
-    width: "whole",
+    width: "paired",
     draw: ({ overview, shown, theme }) =>
       html`<memest-peaks-card
         .overview=${overview}
@@ -150,7 +154,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "layers",
     title: "Layers",
-    width: "whole",
+    width: "paired",
     draw: ({ estimate, overview, shown }) =>
       estimate &&
       html`<memest-layers-card .estimate=${estimate} .place=${shown.place} .run=${overview.name}></memest-layers-card>`,
@@ -158,7 +162,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "what-if",
     title: "What if",
-    width: "whole",
+    width: "paired",
     draw: ({ overview, shown }) => {
       const whatIf = valueOf(shown.whatIf)?.what_if;
       return whatIf
@@ -176,7 +180,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "advice",
     title: "What to change",
-    width: "whole",
+    width: "paired",
     draw: ({ overview, shown }) =>
       overview.advice &&
       html`<memest-advice-card .advice=${overview.advice} .unit=${shown.place.unit}></memest-advice-card>`,
@@ -184,7 +188,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "host",
     title: "Data pipeline",
-    width: "whole",
+    width: "paired",
     draw: ({ shown }) => {
       const host = valueOf(shown.host)?.host;
       return host ? html`<memest-host-card .host=${host} .unit=${shown.place.unit}></memest-host-card>` : null;
@@ -193,7 +197,7 @@ const SLOTS: readonly Slot[] = [
   {
     id: "notes",
     title: "Assumptions and notes",
-    width: "whole",
+    width: "paired",
     draw: ({ overview }) => html`<memest-notes-card .overview=${overview}></memest-notes-card>`,
   },
 ];
@@ -289,7 +293,7 @@ export class RunPage extends LitElement {
       :host {
         display: grid;
         gap: 16px;
-        grid-template-columns: repeat(6, minmax(0, 1fr));
+        grid-template-columns: repeat(2, minmax(0, 1fr));
         grid-auto-flow: row dense;
       }
       div,
@@ -333,13 +337,12 @@ export class RunPage extends LitElement {
       }
       @media (min-width: 1200px) {
         .half {
-          grid-column: span 3;
+          grid-column: span 1;
         }
-        .third {
-          grid-column: span 2;
-        }
-        .rest {
-          grid-column: span 4;
+      }
+      @media (min-width: 2200px) {
+        .paired {
+          grid-column: span 1;
         }
       }
     `,

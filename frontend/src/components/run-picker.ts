@@ -83,7 +83,7 @@ export class RunPicker extends LitElement {
             run.problems.length
               ? html`<span class="mark" title=${run.problems.join("\n")} role="img" aria-label="has problems">!</span>`
               : nothing
-          }</span
+          }${run.crashed ? html`<span class="crashed" data-testid="run-crashed">out of memory</span>` : nothing}</span
         >
         <span class="headline">
           ${peak === null ? nothing : html`<b class="number" data-bytes=${peak}>${plainBytes(peak, this.unit)}</b>`}
@@ -135,7 +135,7 @@ export class RunPicker extends LitElement {
         font-weight: 600;
       }
       input[type="search"] {
-        width: 120px;
+        width: 156px;
         flex: none;
       }
       .options {
@@ -211,6 +211,12 @@ export class RunPicker extends LitElement {
         text-align: center;
         font-size: 11px;
         line-height: 14px;
+      }
+      .crashed {
+        margin-left: 8px;
+        color: var(--bad);
+        font-size: 11.5px;
+        font-weight: 500;
       }
       .beside {
         appearance: none;

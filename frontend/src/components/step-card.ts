@@ -76,13 +76,17 @@ export class StepCard extends LitElement {
       <header>
         <h2>One step</h2>
         <span class="soft"
-          >memory in use, predicted and measured on one
-          axis${axis.limitBeyond ? `; the limit of ${formatBytes(limit!, this.unit)} lies far above it` : nothing}</span
+          >memory in
+          use${estimate && headline ? ", predicted and measured on one axis" : nothing}${
+            axis.limitBeyond ? `; the limit of ${formatBytes(limit!, this.unit)} lies far above it` : nothing
+          }</span
         >
       </header>
       <div class="panels">
-        ${estimate ? this.#predicted(axis, levels) : nothing} ${this.#measured(headline, axis, levels)}
+        ${estimate ? this.#predicted(axis, levels) : nothing}
+        ${headline ? this.#measured(headline, axis, levels) : nothing}
       </div>
+      ${headline ? nothing : NO_PROFILE}
       ${
         this.#over
           ? html`<memest-op-differences .aligned=${this.#over} .unit=${this.unit}></memest-op-differences>`
@@ -114,18 +118,8 @@ export class StepCard extends LitElement {
     </section>`;
   }
 
-  #measured(headline: ProfileHeadline | undefined, axis: ByteAxis, levels: readonly Level[]): TemplateResult {
+  #measured(headline: ProfileHeadline, axis: ByteAxis, levels: readonly Level[]): TemplateResult {
     const { profiles } = this.overview.measured;
-    if (!headline) {
-      return html`<section data-testid="measured-curve">
-        <div class="head"><h3>Measured over time</h3></div>
-        <div class="missing" data-testid="no-profile">
-          <p>This run has no memory profile. To record one, profile a few steps:</p>
-          <pre><code>memest.MemoryCallback(logdir, profile_batch=(2, 4))</code></pre>
-          <p class="soft">and pass it to <code>model.fit(callbacks=[…])</code>.</p>
-        </div>
-      </section>`;
-    }
     return html`<section data-testid="measured-curve">
       <div class="head">
         <h3>Measured over time</h3>
@@ -190,6 +184,7 @@ export class StepCard extends LitElement {
         .pin=${drawn.pin}
         .mark=${this.mark?.on === kind ? this.mark.tick : null}
         .formatX=${timeline.unit === "ns" ? formatTime : grouped}
+        caption=${timeline.unit === "ns" ? "time since the profile began" : "ops, in the order in which they run"}
         .describe=${drawn.describe}
         .unit=${this.unit}
         .theme=${this.theme}
@@ -304,20 +299,9 @@ export class StepCard extends LitElement {
         margin: 2px 0 0 70px;
       }
       .missing {
-        border: 1px dashed var(--edge);
-        border-radius: var(--radius);
-        padding: 18px 20px;
-        max-width: 560px;
-      }
-      .missing p {
-        margin: 0;
-      }
-      pre {
-        margin: 8px 0;
-        padding: 8px 10px;
-        background: var(--code);
-        border-radius: 4px;
-        white-space: pre-wrap;
+        margin: 12px 0 0;
+        border-top: 1px solid var(--line);
+        padding-top: 10px;
       }
       .failed {
         color: var(--bad);
@@ -345,6 +329,11 @@ export class StepCard extends LitElement {
     `,
   ];
 }
+
+const NO_PROFILE = html`<p class="missing soft" data-testid="no-profile">
+  This run has no memory profile. To see a measured step beside the predicted one, profile a few: pass
+  <code>memest.MemoryCallback(logdir, profile_batch=(2, 4))</code> to <code>model.fit(callbacks=[…])</code>.
+</p>`;
 
 /** What a chart draws, and how its moments are told and found on the server. */
 interface Lines {

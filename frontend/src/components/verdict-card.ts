@@ -84,7 +84,7 @@ export class VerdictCard extends LitElement {
         <button type="button" class="link" @click=${() => showCard(this, "advice")}>What was tried</button>`;
     }
     const titles = combination.names.map((name) => levers.find((lever) => lever.name === name)?.title ?? name);
-    return html`Smallest change that fits${forOther}: <b>${titles.join(" and ")}</b>, then it needs
+    return html`Smallest change that fits${forOther}: <b>${titles.join(" and ")}</b>, then it needs at most
       ${bytes(combination.needs_bytes, this.unit)}.
       <button type="button" class="link" @click=${() => showCard(this, "advice")}>All changes</button>`;
   }
@@ -186,7 +186,6 @@ export class VerdictCard extends LitElement {
         display: flex;
         flex-wrap: wrap;
         align-items: center;
-        justify-content: space-between;
         gap: 14px 32px;
         padding: 16px 20px 16px 19px;
         border-left: 5px solid var(--tone, var(--edge));
@@ -204,6 +203,7 @@ export class VerdictCard extends LitElement {
       }
       .words {
         flex: 1 1 520px;
+        max-width: 1200px;
       }
       h1 {
         margin: 0;

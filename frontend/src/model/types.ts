@@ -136,6 +136,8 @@ export interface Headline {
   peak_bytes: Bytes | null;
   measured_peak_bytes: Bytes | null;
   limit_bytes: Bytes | null;
+  /** Whether it ran out of memory, and did not go on afterwards. */
+  crashed: boolean;
   problems: string[];
 }
 
@@ -203,6 +205,8 @@ export interface DominantPart {
   category: Category;
   count: number;
   bytes: Bytes;
+  /** Without what the allocator rounds up and does not split off. */
+  requested_bytes: Bytes;
   share: number;
 }
 

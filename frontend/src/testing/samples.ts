@@ -35,6 +35,7 @@ export function headline(name: string, change: Partial<Headline> = {}): Headline
     peak_bytes: 3000,
     measured_peak_bytes: null,
     limit_bytes: null,
+    crashed: false,
     problems: [],
     ...change,
   };

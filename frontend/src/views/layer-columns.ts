@@ -15,7 +15,7 @@ export const COLUMN_LABELS: Record<Column, string> = {
   total: "At the peak",
   share: "Share",
   measured: "Measured",
-  difference: "Measured − predicted",
+  difference: "Measured −\u00a0predicted",
   ...LABELS,
 };
 

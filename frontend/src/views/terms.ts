@@ -22,6 +22,8 @@ export const TERMS = {
   growth: "The allocator's pool grows by regions that double. What is not split of a region counts as in use.",
   preallocated:
     "The allocator takes nearly the whole device at once, as TensorFlow does on GPUs unless memory growth is on.",
+  slack:
+    "TensorFlow's allocator hands out a free block as a whole unless it is twice as large as what was asked for, or 128 MiB larger. All of the block counts as in use.",
   layers:
     "What each layer holds at the highest moment of the phase. The rows add up to the peak; a group has the sum of what lies in it.",
   dominant: "The few variables and layers that hold most of the peak, each with everything that exists because of it.",

@@ -91,11 +91,13 @@ def test_a_crash_is_told_until_steps_are_recorded_after_it(tmp_path, open_logdir
         writer.write_notes(["Later."])
     reader = Reader(open_logdir(tmp_path))
     assert reader.run(ctx, "", "run").crash == crash
+    assert reader.run(ctx, "", "run", [Kind.PEAKS]).crashed
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - set_back)
     with RunWriter(tmp_path / "run") as writer:
         writer.write_peaks(sample_peaks(steps=6))
-    assert Reader(open_logdir(tmp_path)).run(ctx, "", "run").crash is None
+    later = Reader(open_logdir(tmp_path)).run(ctx, "", "run")
+    assert (later.crash, later.crashed) == (None, False)
 
 
 def test_natural_order():

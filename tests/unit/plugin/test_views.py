@@ -9,6 +9,7 @@ import pytest
 
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.explanation import Explanation
+from tensorboard_plugin_memest.memory.explanation_text import what_changes_save
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, Window
 from tensorboard_plugin_memest.memory.units import MIB
@@ -46,6 +47,7 @@ def test_headline(full):
         "peak_bytes": PEAK,
         "measured_peak_bytes": 18_400_000_003 - PIPELINE_BYTES - 5,
         "limit_bytes": 20_000_000_000,
+        "crashed": False,
         "problems": ["The record 'x' could not be read."],
     }
 
@@ -57,6 +59,7 @@ def test_headline_of_measurements_alone():
     assert row.pop("measured_peak_bytes") == 9000
     assert row.pop("name") == "run"
     assert row.pop("problems") == []
+    assert row.pop("crashed") is False
     assert set(row) == {"model", "optimizer", "batch_size", "mode", "device", "peak_bytes", "limit_bytes"}
     assert set(row.values()) == {None}
 
@@ -105,6 +108,15 @@ def test_a_crash_is_told_with_the_largest_of_what_was_alive():
     rest = crash.to_dict()
     del rest["live"]
     assert answer == rest
+
+
+def test_a_crash_does_not_send_for_advice_that_is_there():
+    crash = Explanation("XLA", "ran out", limit_bytes=70, advice=("Less.", what_changes_save(70)))
+    told = [
+        views.overview(RunRecords("run", crash=crash, advice=advice), None)["crash"]["advice"]
+        for advice in (None, sample_advice())
+    ]
+    assert told == [["Less.", what_changes_save(70)], ["Less."]]
 
 
 @pytest.mark.parametrize(("asked", "free", "short"), [(40, 30, 10), (30, 30, 0), (7, 30, 0), (None, 30, None)])
@@ -223,6 +235,7 @@ def test_dominant(full):
         "category": "temporaries",
         "count": 2,
         "bytes": 2 * KERNEL_BYTES,
+        "requested_bytes": 2 * KERNEL_BYTES,
         "share": pytest.approx(2 * KERNEL_BYTES / PEAK),
     }
 
