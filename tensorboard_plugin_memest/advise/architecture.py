@@ -9,7 +9,7 @@ import keras
 from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
 from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
-from tensorboard_plugin_memest.advise.remake import in_a_row, with_layer_replaced
+from tensorboard_plugin_memest.advise.remake import in_a_row, with_layers_replaced
 from tensorboard_plugin_memest.advise.written import written
 
 _POOLING = {3: "1D", 4: "2D", 5: "3D"}
@@ -34,9 +34,10 @@ _PASSES_ON = frozenset(
 # What takes inputs of one size only.
 _OF_ONE_SIZE = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Reshape", "Subtract"})
 # What says how large a layer is.
-_SIZES = {
+SIZES = {
     **dict.fromkeys(("Dense", "LSTM", "GRU", "SimpleRNN"), "units"),
     **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D"), "filters"),
+    **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), "filters"),
     **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"), "filters"),
 }
 
@@ -85,7 +86,7 @@ def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
                 return make(layer.name)
             return layers.TimeDistributed(make(f"{layer.name}_inner"), name=layer.name)
 
-        return Change(edits=(lambda model: with_layer_replaced(model, flatten.number, made),))
+        return Change(edits=(lambda model: with_layers_replaced(model, [flatten.number], made),))
 
     def at_each_step(code: str) -> str:
         return f"layers.TimeDistributed({code})" if each_step else code
@@ -144,7 +145,7 @@ def _keeps_size(blueprint: Blueprint, part: Part) -> bool:
 
 
 def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
-    size = _SIZES.get(part.class_name)
+    size = SIZES.get(part.class_name)
     # The last layer's size is what the model is asked for.
     if size is None or not part.feeds or part.config.get(size, 0) < 2 or _keeps_size(blueprint, part):
         return
@@ -159,7 +160,7 @@ def _smaller(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
             def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
                 return type(layer).from_config({**layer.get_config(), size: smaller})
 
-            return with_layer_replaced(model, part.number, replacement)
+            return with_layers_replaced(model, [part.number], replacement)
 
         name = f"smaller_{part.class_name.lower()}_{smaller}"
         yield Proposal(

@@ -47,6 +47,7 @@ class Blueprint:
         layers_can_change: whether single layers can be put in place of others: it is functional or sequential.
         optimizer: an unbuilt copy of its optimizer; None if it has none.
         dtype_policy: name of the policy of its layers.
+        inputs: shape, the batch included, and type of each input that it was made for.
         loss: name of its loss, or of its class; empty where it has none, or several.
     """
 
@@ -55,6 +56,7 @@ class Blueprint:
     layers_can_change: bool
     optimizer: Any
     dtype_policy: str
+    inputs: tuple[tuple[tuple[int | None, ...], str], ...] = ()
     loss: str = ""
 
 
@@ -77,6 +79,7 @@ def blueprint_of(model: keras.Model, optimizer: Any) -> Blueprint:
         layers_can_change=functional and model.built and bool(layers),
         optimizer=optimizer,
         dtype_policy=next((layer.dtype_policy.name for layer in layers), "float32"),
+        inputs=tuple((tuple(one.shape), one.dtype) for one in model.inputs) if functional and model.built else (),
         loss=_loss_of(model),
     )
 

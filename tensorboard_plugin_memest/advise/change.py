@@ -28,6 +28,7 @@ class Change:
         mode: how steps run, `"graph"`, `"xla"` or `"eager"`.
         validation_batch_size: examples a step of evaluation.
         callbacks: takes those of `fit` and returns them changed.
+        keeps_inputs: whether the model takes what it took.
     """
 
     optimizer: Callable[[], Any] | None = None
@@ -37,6 +38,7 @@ class Change:
     mode: str | None = None
     validation_batch_size: int | None = None
     callbacks: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    keeps_inputs: bool = True
 
     def with_also(self, other: Change) -> Change:
         """Both changes at once; where both change one thing, `other` wins."""
@@ -48,6 +50,7 @@ class Change:
             mode=other.mode or self.mode,
             validation_batch_size=other.validation_batch_size or self.validation_batch_size,
             callbacks=other.callbacks or self.callbacks,
+            keeps_inputs=self.keeps_inputs and other.keeps_inputs,
         )
 
     @property

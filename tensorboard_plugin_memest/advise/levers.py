@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from tensorboard_plugin_memest.advise.activations import narrower, smaller_inputs
 from tensorboard_plugin_memest.advise.architecture import architecture
 from tensorboard_plugin_memest.advise.blueprint import Blueprint
 from tensorboard_plugin_memest.advise.callbacks import callback_changes
@@ -48,19 +49,35 @@ def proposals(
 def _all(
     blueprint: Blueprint, estimate: Estimate, validation_batch_size: int | None, callbacks: Sequence[Any]
 ) -> Iterator[Proposal]:
-    # What decides most often goes first, in case there is not time for all.
+    # What the peak is made of decides what goes first, in case there is not time for all.
+    of_weights = sum(item.bytes for item in estimate.items if item.variable) / estimate.peak_bytes
     yield from batch_changes(estimate)
-    yield from optimizer_changes(blueprint.optimizer)
-    if blueprint.layers_can_change:
-        yield from architecture(blueprint)
-        yield from vocabulary(blueprint, estimate)
-    yield from _precision(blueprint)
+    changes = [_weights(blueprint, estimate, of_weights), _activations(blueprint, estimate, 1 - of_weights)]
+    for some in changes if of_weights > 1 / 2 else reversed(changes):
+        yield from some
     yield from _accumulation(blueprint, estimate)
     yield from _validation(estimate, validation_batch_size)
     yield from _compiler(estimate)
-    yield from _recomputation(blueprint, estimate)
     yield from _training_less(blueprint)
     yield from callback_changes(callbacks)
+
+
+def _weights(blueprint: Blueprint, estimate: Estimate, share: float) -> Iterator[Proposal]:
+    """Changes to weights and what exists because of them, which are `share` of the peak."""
+    yield from optimizer_changes(blueprint.optimizer)
+    if blueprint.layers_can_change and share >= WORTH_CHANGING:
+        yield from architecture(blueprint)
+
+
+def _activations(blueprint: Blueprint, estimate: Estimate, share: float) -> Iterator[Proposal]:
+    """Changes to what is computed of a batch, which is `share` of the peak."""
+    if blueprint.layers_can_change:
+        yield from vocabulary(blueprint, estimate)
+        yield from smaller_inputs(blueprint)
+    yield from _precision(blueprint)
+    yield from _recomputation(blueprint, estimate)
+    if blueprint.layers_can_change and share >= WORTH_CHANGING:
+        yield from narrower(blueprint)
 
 
 def optimizer_changes(optimizer: Any) -> Iterator[Proposal]:

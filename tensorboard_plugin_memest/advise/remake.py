@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 
+# Sizes of a tensor, the batch first.
+Shape = tuple[int | None, ...]
 # What takes the place of a layer.
 Replacement = Callable[[keras.layers.Layer], keras.layers.Layer]
 
@@ -22,18 +24,49 @@ def remade(model: keras.Model) -> keras.Model:
     Raises:
         ValueError: it cannot be made from its configuration.
     """
+    try:
+        copy = _from_config(model, _in_precision(model.get_config(), keras.config.dtype_policy().name))
+    except Exception as error:
+        with contextlib.suppress(Exception):
+            return compiled_like(type(model)(), model)
+        raise ValueError(
+            f"the model {model.name!r} cannot be made again from its configuration ({type(error).__name__}); pass "
+            "memest.estimate a function that builds it"
+        ) from error
+    return compiled_like(copy, model)
+
+
+def with_inputs_resized(model: keras.Model, sizes: Mapping[Shape, Shape]) -> keras.Model:
+    """A model like `model`, a functional or sequential one, whose inputs have other sizes.
+
+    Args:
+        model: built.
+        sizes: for the shape of an input, the batch included, what it is instead. Models inside `model` whose inputs
+            end in the same sizes, as those that run on each frame of a video, change alike.
+    """
+
+    def resized(shape: Shape) -> Shape:
+        for old, new in sizes.items():
+            inner = len(shape) - 1
+            if 0 < inner < len(old) and shape[1:] == old[-inner:]:
+                return (shape[0], *new[-inner:])
+        return shape
+
+    def changed(config: Any) -> Any:
+        if isinstance(config, dict):
+            # What layers were built for is of the old sizes.
+            kept = {key: changed(value) for key, value in config.items() if key != "build_config"}
+            shape = kept.get("batch_shape")
+            return {**kept, "batch_shape": resized(tuple(shape))} if isinstance(shape, (list, tuple)) else kept
+        return [changed(value) for value in config] if isinstance(config, list) else config
+
+    return compiled_like(_from_config(model, changed(model.get_config())), model)
+
+
+def _from_config(model: keras.Model, config: Any) -> keras.Model:
     own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
     with keras.saving.custom_object_scope(own):
-        try:
-            copy = type(model).from_config(_in_precision(model.get_config(), keras.config.dtype_policy().name))
-        except Exception as error:
-            with contextlib.suppress(Exception):
-                return compiled_like(type(model)(), model)
-            raise ValueError(
-                f"the model {model.name!r} cannot be made again from its configuration ({type(error).__name__}); pass "
-                "memest.estimate a function that builds it"
-            ) from error
-    return compiled_like(copy, model)
+        return type(model).from_config(config)
 
 
 def _in_precision(config: Any, policy: str) -> Any:
@@ -45,18 +78,18 @@ def _in_precision(config: Any, policy: str) -> Any:
     return [_in_precision(value, policy) for value in config] if isinstance(config, list) else config
 
 
-def with_layer_replaced(model: keras.Model, number: int, replacement: Replacement) -> keras.Model:
-    """A model like `model`, a functional or sequential one, in which one of its layers is another.
+def with_layers_replaced(model: keras.Model, numbers: Sequence[int], replacement: Replacement) -> keras.Model:
+    """A model like `model`, a functional or sequential one, in which some of its layers are others.
 
     Args:
         model: built.
-        number: which of `model.layers`; names change from one building of a model to the next.
-        replacement: makes the layer, with the same name.
+        numbers: which of `model.layers`; names change from one building of a model to the next.
+        replacement: makes a layer, with the same name.
     """
-    wanted = model.layers[number]
+    wanted = [model.layers[number] for number in numbers]
 
     def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
-        return replacement(layer) if layer is wanted else layer.__class__.from_config(layer.get_config())
+        return replacement(layer) if layer in wanted else layer.__class__.from_config(layer.get_config())
 
     own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
     with keras.saving.custom_object_scope(own), _not_compiled(model):

@@ -11,7 +11,7 @@ from tensorboard_plugin_memest.advise.blueprint import Blueprint, Part
 from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.chunked import ChunkedSoftmax, with_chunked_softmax
 from tensorboard_plugin_memest.advise.proposal import WORTH_CHANGING, Proposal
-from tensorboard_plugin_memest.advise.remake import compiled_like, in_a_row, with_layer_replaced
+from tensorboard_plugin_memest.advise.remake import compiled_like, in_a_row, with_layers_replaced
 from tensorboard_plugin_memest.advise.sampled import SampledSoftmax, with_sampled_softmax
 from tensorboard_plugin_memest.advise.written import compiling, source_of, written
 from tensorboard_plugin_memest.memory.category import Category
@@ -120,7 +120,7 @@ def _embedding(table: Part) -> Iterator[Proposal]:
                 config = {**layer.get_config(), "output_dim": inner, "name": f"{layer.name}_inner"}
                 return in_a_row(layer.name, type(layer).from_config(config), keras.layers.Dense(size, use_bias=False))
 
-            return with_layer_replaced(model, table.number, replacement)
+            return with_layers_replaced(model, [table.number], replacement)
 
         yield Proposal(
             "factorized_embedding",
@@ -138,7 +138,7 @@ def _embedding(table: Part) -> Iterator[Proposal]:
         def replacement(layer: keras.layers.Layer) -> keras.layers.Layer:
             return type(layer).from_config({**layer.get_config(), "input_dim": fewer})
 
-        return with_layer_replaced(model, table.number, replacement)
+        return with_layers_replaced(model, [table.number], replacement)
 
     yield Proposal(
         "smaller_vocabulary",

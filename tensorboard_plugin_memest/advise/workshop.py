@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -52,7 +53,7 @@ class Workshop:
         """
         with tf_context.eager_mode(), untouched_globals():
             if isinstance(self._subject, keras.Model):
-                return blueprint_of(self._subject, self._optimizer_of(self._subject))
+                return self._blueprint_of(self._subject)
             try:
                 # Inside a scope layers may be called what eager ones may: outermost scopes must not begin with an
                 # underscore.
@@ -62,11 +63,16 @@ class Workshop:
                 # What needs eager values on the way can be built eagerly, its large variables without memory.
                 return self._looked_at(Creations(real_up_to=SMALL))
 
+    def _blueprint_of(self, model: keras.Model) -> Blueprint:
+        found = blueprint_of(model, self._optimizer_of(model))
+        # What the caller said of the batch stays.
+        told = self._given.inputs is not None or self._given.targets is not None
+        return replace(found, inputs=()) if told else found
+
     def _looked_at(self, creations: Creations) -> Blueprint:
         try:
             with untouched_objects(used_by(self._build)), creations.recorded():
-                model = self._build()
-                return blueprint_of(model, self._optimizer_of(model))
+                return self._blueprint_of(self._build())
         finally:
             creations.discard()
 
@@ -115,7 +121,7 @@ class Workshop:
         subject, inputs = self._subject, self._given.inputs
         batch_size = change.batch_size or self._estimate.subject.batch_size
         if change.is_to_the_model:
-            if inputs is None and isinstance(subject, keras.Model):
+            if inputs is None and isinstance(subject, keras.Model) and change.keeps_inputs:
                 # A model made again may not be built yet, and then does not say what it takes.
                 inputs = input_specs(subject, batch_size, None)
                 if not self._origin.fixed_batch_sizes:

@@ -77,6 +77,7 @@ class Attribution:
         self._split_of = self._find_splits()
         self._order = list(topological(graph))
         self.parts = self._find_parts()
+        self._find_owners_of_sums()
         graphs = {index: graph.called(index) for index in range(len(graph.nodes))}
         self.called = {
             index: Attribution(called, owners, self._inside_of(index))
@@ -163,10 +164,27 @@ class Attribution:
         # Sums of many gradients that Grappler made a variable: what leads to it is a gradient as much as its parts.
         for added, total in self._sum_of.items():
             if parts[added] == BACKWARD:
-                start, _ = self.graph.nodes[total].inputs[0]
-                for index in (total, start, *(source for source, _ in self.graph.nodes[start].inputs)):
+                for index in self._total(total):
                     parts[index] = BACKWARD
         return parts
+
+    def _find_owners_of_sums(self) -> None:
+        """Gradients that are summed, and zeros like a tensor: both without a name that tells whose they are."""
+        for index in self._order:
+            node = self.graph.nodes[index]
+            if self._owner_of[index].layer != STEP or not (self.parts[index] == BACKWARD or node.op == "ZerosLike"):
+                continue
+            added = [self.graph.nodes[one] for one, total in self._sum_of.items() if total == index]
+            sources = [one.inputs[1][0] for one in added] or [source for source, _ in node.inputs]
+            owners = {self._owner_of[source].layer for source in sources} - {STEP}
+            if len(owners) == 1:
+                for one in self._total(index) if added else (index,):
+                    self._owner_of[one] = Owner(next(iter(owners)))
+
+    def _total(self, index: int) -> tuple[int, ...]:
+        """What a sum is in that Grappler made a variable, from the variable's begin to its end at `index`."""
+        start, _ = self.graph.nodes[index].inputs[0]
+        return index, start, *(source for source, _ in self.graph.nodes[start].inputs)
 
     def _assigned_weight(self, node: Node) -> Variable | None:
         """The variable of a weight, itself or a slot, that a node assigns to."""

@@ -119,10 +119,11 @@ def _dominant(group: list[Item], total: int) -> Dominant:
         what = f"{name} {list(shape)}" if shape else name
         sentence = f"{what} is {format_share(size, total)} of the peak: {copies}."
     else:
+        held = {category: sum(part.bytes for part in parts if part.category is category) for category in order}
         kinds = ", ".join(
-            f"{format_bytes(sum(p.bytes for p in parts if p.category is category))} {category.label}"
-            for category in order
-            if any(p.category is category for p in parts)
+            f"{format_bytes(bytes)} {category.label}"
+            for category, bytes in held.items()
+            if bytes and bytes >= CRUMB * size
         )
         sentence = f"The tensors of {name} are {format_share(size, total)} of the peak: {kinds}."
     return Dominant(name, first.layer, shape, size, size / total if total else 0.0, parts, sentence)

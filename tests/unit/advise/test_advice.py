@@ -8,7 +8,9 @@ import keras
 import pytest
 import tensorflow as tf
 
+from tensorboard_plugin_memest.advise.activations import smaller_inputs
 from tensorboard_plugin_memest.advise.architecture import architecture
+from tensorboard_plugin_memest.advise.blueprint import blueprint_of
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation import model as estimation
 from tensorboard_plugin_memest.estimation.function import estimate_function
@@ -396,6 +398,72 @@ def test_a_model_that_exists_is_changed_with_evaluation_in_batches_of_another_si
     made = estimate(images(), 2, validation_batch_size=8)
     after = tried(made, "smaller_dense_12")[1]
     assert after.phases["evaluate"].peak_bytes < made.phases["evaluate"].peak_bytes
+
+
+def maps(side: int = 96, filters: tuple[int, int, int] = (16, 32, 16)) -> keras.Model:
+    """Down, up again and joined with what was before: sides must be even, and activations are what there is."""
+    inputs = keras.Input((side, side, 3))
+    before = L.Conv2D(filters[0], 3, padding="same", activation="relu")(inputs)
+    x = L.Conv2D(filters[1], 3, padding="same", activation="relu")(L.MaxPooling2D()(before))
+    x = L.Conv2DTranspose(filters[2], 2, strides=2)(x)
+    model = keras.Model(inputs, L.Conv2D(2, 1, name="map")(L.Concatenate()([before, x])))
+    model.compile("adam", "mse", jit_compile=False)
+    return model
+
+
+def test_where_activations_are_what_there_is_they_are_made_smaller_first():
+    made = estimate(maps)
+    workshop = Workshop(made.origin, made)
+    found = {one.name: one for one in workshop.proposals()}
+    order = list(found)
+    assert order.index("smaller_input") < order.index("mixed_float16") < order.index("narrower") < order.index("sgd")
+    assert not [name for name in found if name.startswith("smaller_conv2d")], "weights are next to nothing"
+    for name, by_hand in (("smaller_input", lambda: maps(32)), ("narrower", lambda: maps(filters=(8, 16, 8)))):
+        assert workshop.tried(found[name].change).peak_bytes == estimate(by_hand).peak_bytes
+    # Of a model that exists as of a function that builds it.
+    existing = estimate(maps())
+    assert Workshop(existing.origin, existing).tried(found["smaller_input"].change).subject.parameters == (
+        made.subject.parameters
+    )
+    # What the caller said of the batch stays.
+    told = estimate(maps, inputs=tf.TensorSpec((None, 96, 96, 3)))
+    assert "smaller_input" not in {one.name for one in Workshop(told.origin, told).proposals()}
+
+
+def sequence_of_frames(side: int) -> keras.Model:
+    each = keras.Sequential([keras.Input((side, side, 1)), L.Conv2D(4, 3), L.Flatten(), L.Dense(6)])
+    return keras.Sequential([keras.Input((100, side, side, 1)), L.TimeDistributed(each), L.LSTM(4), L.Dense(1)])
+
+
+@pytest.mark.parametrize(
+    ("build", "title"),
+    [
+        (lambda: sequence_of_frames(64), "Inputs of 100 x 32 x 32 x 1 instead of 100 x 64 x 64 x 1"),
+        (
+            lambda: keras.Sequential([keras.Input((2, 64, 72)), L.Conv2D(4, 3, data_format="channels_first")]),
+            "Inputs of 2 x 32 x 32 instead of 2 x 64 x 72",
+        ),
+        (
+            lambda: keras.Sequential([keras.Input((64, 64, 240, 1)), L.Conv3D(4, 3), L.Dense(1)]),
+            "Inputs of 32 x 32 x 112 x 1 instead of 64 x 64 x 240 x 1",
+        ),
+        (
+            lambda: keras.Sequential([keras.Input((500, 3)), L.GRU(4), L.Dense(1)]),
+            "Inputs of 248 x 3 instead of 500 x 3",
+        ),
+        (lambda: keras.Sequential([keras.Input((500,)), L.Dense(1)]), None),
+        (lambda: keras.Sequential([keras.Input((32, 32, 3)), L.Conv2D(4, 3)]), None),
+    ],
+    ids=["frames", "channels first", "volumes", "sequences", "features", "small already"],
+)
+def test_inputs_are_cut_where_they_are_places(build, title):
+    model = build()
+    found = {one.title: one for one in smaller_inputs(blueprint_of(model, None))}
+    assert list(found) == ([title] if title else [])
+    for proposal in found.values():
+        (edit,) = proposal.change.edits
+        shape = edit(model).inputs[0].shape
+        assert title.startswith(f"Inputs of {' x '.join(map(str, shape[1:]))} instead")
 
 
 def test_when_the_time_is_up_it_says_what_was_left_out():

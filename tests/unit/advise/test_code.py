@@ -52,10 +52,20 @@ def classes(_: Instead) -> keras.Model:
     return model
 
 
+def maps(instead: Instead) -> keras.Model:
+    inputs = instead.get("inputs", [keras.Input((64, 64, 2))])[0]
+    x = L.Conv2D(6, 3, activation="relu")(inputs)
+    x = L.GlobalAveragePooling2D()(L.Conv2D(8, 3, strides=2, activation="relu")(x))
+    model = keras.Model(inputs, L.Dense(1, name="head")(x))
+    model.compile("adam", "mse", jit_compile=False)
+    return model
+
+
 DATA = {
     images: lambda: (np.zeros((32, 24, 24, 2), "float32"), np.zeros((32, 1), "float32")),
     words: lambda: (np.arange(32 * 6, dtype="int32").reshape(32, 6), np.zeros((32, 6), "int32")),
     classes: lambda: (np.zeros((32, 4), "float32"), np.eye(32, 3000, dtype="float32")),
+    maps: lambda: (np.zeros((32, 64, 64, 2), "float32"), np.zeros((32, 1), "float32")),
 }
 EXPECTED = {
     images: {
@@ -77,6 +87,7 @@ EXPECTED = {
         "sampled_softmax",
     },
     classes: {"sparse_labels", "freeze"},
+    maps: {"smaller_input", "narrower"},
 }
 # Which layer those that the code makes take the place of.
 REPLACED = {
@@ -87,6 +98,7 @@ REPLACED = {
     "smaller_dense_4": "hidden",
     "factorized_embedding": "words",
     "smaller_vocabulary": "words",
+    "smaller_input": "inputs",
 }
 # What the model is made in, before which these have to stand.
 BEFORE = {"mixed_float16", "mixed_bfloat16"}
@@ -121,7 +133,7 @@ def pasted(proposal: Proposal, build: Any) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("build", [images, words, classes])
+@pytest.mark.parametrize("build", [images, words, classes, maps])
 def test_it_runs_and_needs_what_was_said(build):
     made = estimate(lambda: build({}))
     workshop = Workshop(made.origin, made)
@@ -132,7 +144,7 @@ def test_it_runs_and_needs_what_was_said(build):
         proposal = found[name]
         try:
             names = pasted(proposal, build)
-            model = names.get("chunked") or names.get("sampled") or names["model"]
+            model = names.get("chunked") or names.get("sampled") or names.get("narrower") or names["model"]
             if name not in ONLY_RUNS:
                 # Without the pool's slack, which what was made before the training decides, too.
                 by_code, said = estimate(model).peak_phase, workshop.tried(proposal.change).peak_phase

@@ -208,3 +208,16 @@ def test_the_states_of_a_recurrent_layer_are_its_own():
     model.compile("sgd", "mse")
     states = [one for one in look(model, 8).training.trace.variables.all if one.role == "state"]
     assert [(one.layer, one.shape) for one in states] == [("rnn", (8, 16))] * 2
+
+
+def test_sums_of_gradients_and_zeros_are_of_the_layer_that_they_are_made_for():
+    """Neither has a name that tells: normalization sums gradients of its input, loops begin with zeros."""
+    inputs = keras.Input((6, 16, 16, 2))
+    x = L.ConvLSTM2D(8, 3, padding="same", return_sequences=True, name="rnn")(inputs)
+    x = L.ConvLSTM2D(8, 3, padding="same", return_sequences=True, name="second")(x)
+    x = L.LayerNormalization(name="normal")(x)
+    model = keras.Model(inputs, L.Conv3D(1, 1, name="last")(x))
+    model.compile("adam", "mse")
+    nameless = [tag for tag in look(model, 64).tags() if tag.name.startswith(("AddN", "zeros_like"))]
+    assert {(tag.layer, tag.name.partition("_")[0]) for tag in nameless} >= {("normal", "AddN"), ("second", "zeros")}
+    assert not [tag for tag in nameless if tag.layer == "(step)"]

@@ -41,6 +41,12 @@ def test_tensors_of_no_variable_are_told_by_layer():
     assert found[0].sentence == "The tensors of conv are 80.0 % of the peak: 60 B activations, 20 B workspace."
 
 
+def test_crumbs_of_a_layer_are_not_put_into_words():
+    found = dominant([tensor("conv", 9_999), tensor("conv", 1, Category.CONSTANTS)])
+    assert found[0].sentence == "The tensors of conv are 100.0 % of the peak: 9.8 KiB activations."
+    assert len(found[0].parts) == 2
+
+
 def test_what_is_small_is_left_out_but_the_largest_never():
     found = dominant([tensor("large", 95), tensor("edge", 5), *(tensor(f"small{n}", 4) for n in range(1))])
     assert [entry.name for entry in found] == ["large"], "5 of 104 is below 5 %"
