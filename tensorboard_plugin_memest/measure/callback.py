@@ -17,7 +17,7 @@ from tensorboard_plugin_memest.log.logdir import resolve_logdir
 from tensorboard_plugin_memest.measure.allocator import Found, find_allocators
 from tensorboard_plugin_memest.measure.batch_profiler import parse_profile_batch
 from tensorboard_plugin_memest.measure.fit import MEASURING, MeasuredFit
-from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
+from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit, specs_of_fit
 from tensorboard_plugin_memest.measure.guard import Guard
 from tensorboard_plugin_memest.measure.watch import unwatch, watch
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -262,7 +262,9 @@ class MemoryCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
     def _estimate(self, run: MeasuredFit) -> None:
         batch_size = self._for_log_model["batch_size"] or batch_size_of_fit()
-        arguments = {**self._for_log_model, "batch_size": batch_size, "logdir": run.logdir}
+        # A model whose own step calls its parts, and never itself, is not built even then.
+        looks = {} if self.model.built else specs_of_fit()
+        arguments = {**looks, **self._for_log_model, "batch_size": batch_size, "logdir": run.logdir}
         if arguments["limit"] is None:
             # This estimate replaces the one that was logged with it.
             arguments["limit"] = kept_limit(run.logdir)

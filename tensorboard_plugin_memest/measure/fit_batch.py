@@ -1,10 +1,11 @@
-"""The batch size that a running `fit` was given. Keras does not tell its callbacks."""
+"""What a running `fit` was given: the batch size and what a batch looks like. Keras does not tell its callbacks."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 
@@ -22,6 +23,19 @@ def batch_size_of_fit() -> int | None:
     except (NotImplementedError, AttributeError, IndexError, ValueError, TypeError):
         size = None
     return size if isinstance(size, int) else _batched_by(getattr(adapter, "_dataset", None))
+
+
+def specs_of_fit() -> dict[str, Any]:
+    """What a batch of the `fit` that this is called from looks like, in the same thread, as arguments of `estimate`.
+
+    Its `inputs` and, if it has any, its `targets`; nothing where that cannot be told, as where several replicas share a
+    batch.
+    """
+    spec = getattr(getattr(_local_of_fit("epoch_iterator"), "_distributed_dataset", None), "element_spec", None)
+    if spec is None or not all(isinstance(one, tf.TensorSpec) for one in tf.nest.flatten(spec)):
+        return {}
+    x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
+    return {"inputs": x} if y is None else {"inputs": x, "targets": y}
 
 
 def _local_of_fit(name: str) -> Any:

@@ -102,6 +102,11 @@ _KILLED = re.compile(
 _HOST = re.compile(r"std::bad_alloc|MemoryError|Cannot allocate memory|cannot allocate memory")
 _ANY = re.compile(r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|ResourceExhaustedError|\bOOM\b|[Oo]ut of memory")
 
+# What TensorFlow's log, now and before, sets before a line.
+_LOGGED = re.compile(
+    r"^(?:[IWEF]\d{4} [\d:.]+ +\d+|\d{4}-\d\d-\d\d [\d:.]+: [IWEF]) \S+:\d+\] (?:OP_REQUIRES failed at \S+ : )?"
+)
+
 # Where it happened.
 _NODE = re.compile(r"(?:\{\{node |\[\[[Nn]ode:? )([^\s}=\]]+)")
 _OLD_NODE = re.compile(r"^Node: '([^']+)'|Detected at node '?([^\s']+)'?", re.MULTILINE)
@@ -266,7 +271,15 @@ def _completed(failure: Explanation, text: str, position: int) -> Explanation:
     node = _NODE.search(text, position) or _NODE.search(text)
     old = _OLD_NODE.search(text)
     eager = _EAGER.search(text) or _WRAPPED.search(text)
-    op = failure.op or (node and node[1]) or (old and (old[1] or old[2])) or (eager and eager[1]) or None
+    asked = _EXHAUSTED.search(text)
+    op = (
+        failure.op
+        or (node and node[1])
+        or (old and (old[1] or old[2]))
+        or (eager and eager[1])
+        or (asked and asked[5])
+        or None
+    )
     device = _DEVICE.search(text, position) or _DEVICE.search(text)
     number = re.match(r"GPU_(\d+)_", failure.allocator or "")
     called = _CALLED.search(text)
@@ -326,10 +339,11 @@ def _buffers(text: str) -> tuple[Item, ...]:
 
 
 def _line(match: re.Match[str], text: str) -> str:
-    """The line of `text` that `match` begins in, without TensorFlow's braces around it."""
+    """The line of `text` that `match` begins in, without what a log sets before it and TensorFlow's braces in it."""
     start = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.start())
     line = text[start : end if end >= 0 else len(text)]
+    line = _LOGGED.sub("", line)
     return re.sub(r"\{\{function_node [^}]*\}\} ?|\s*\[\[.*?\]\]|\s*\[Op:\w*\](?: name: ?)?", "", line).strip()
 
 

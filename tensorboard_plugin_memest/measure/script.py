@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 
 from tensorboard_plugin_memest.measure.told import limit_of, player_environment, read_told
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.rehearsal import Rehearsal
+
+# Of what the script's process writes last, so many characters are looked at for why it ended.
+_KEPT = 100_000
 
 _START = (
     "import json, sys; sys.path[:], *given = json.loads(sys.argv[1]); "
@@ -44,5 +49,32 @@ def rehearse_script(
     path = [entry for entry in sys.path if entry]
     with tempfile.TemporaryDirectory(prefix="memest-rehearsal-") as place:
         given = json.dumps([path, place, script, max_steps, list(arguments)])
-        player = subprocess.run([sys.executable, "-c", _START, given], env=environment, check=False)
-        return read_told(place, player.returncode, "", limit_of(environment))
+        player = subprocess.Popen([sys.executable, "-c", _START, given], env=environment, stderr=subprocess.PIPE)
+        errors = _Passed(player)
+        returncode = player.wait()
+        return read_told(place, returncode, errors.last(), limit_of(environment))
+
+
+class _Passed(threading.Thread):
+    """Passes on what a process writes to its standard error as it comes, and keeps the last of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        assert process.stderr is not None
+        self._from = process.stderr
+        self._kept = ""
+        self.start()
+
+    def run(self) -> None:
+        """Reads until all who can write have ended."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        while piece := os.read(self._from.fileno(), 2**16):
+            text = decoder.decode(piece)
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            self._kept = (self._kept + text)[-_KEPT:]
+
+    def last(self) -> str:
+        """The last that was written by the process, which has ended; those that it started may go on writing."""
+        self.join(timeout=1)
+        return self._kept

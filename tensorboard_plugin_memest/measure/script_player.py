@@ -16,7 +16,8 @@ import keras
 
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.measure.cpu_allocator import bfc_limit
-from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit
+from tensorboard_plugin_memest.measure.explain import is_out_of_memory
+from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit, specs_of_fit
 from tensorboard_plugin_memest.measure.host import available_bytes, resident_bytes
 from tensorboard_plugin_memest.measure.host_room import OVERHEAD_BYTES, too_little_room
 from tensorboard_plugin_memest.measure.monitor import OBSERVERS
@@ -57,7 +58,7 @@ def main(place: str, script: str, max_steps: int, arguments: Sequence[str]) -> N
             runpy.run_path(script, run_name="__main__")
         _end(play)
     except _EnoughError:
-        pass
+        print()  # Keras leaves its progress bar open.
     except SystemExit as error:
         if error.code in (None, 0):
             _end(play)
@@ -84,14 +85,22 @@ def _end(play: Play) -> None:
 class _ScriptCallback(PlayCallback):
     """Tells a Play of the steps of a script's `fit`, with an estimate for them, and ends the script after enough."""
 
+    _is_estimate_due = False
+
     def on_train_begin(self, logs: Any = None) -> None:
         """The model is there: estimates it."""
         if self._play.estimate is not None or self._play.steps:
             return
         self._play.built()
-        batch_size = batch_size_of_fit()
+        if self.model.built:
+            self._estimate({})
+        else:
+            # By its first batch, or never: one whose own step calls its parts, and never itself, is not.
+            self._is_estimate_due = True
+
+    def _estimate(self, looks: dict[str, Any]) -> None:
         try:
-            self._play.estimate = estimate(self.model, batch_size=batch_size)
+            self._play.estimate = estimate(self.model, batch_size=batch_size_of_fit(), **looks)
         except Exception as error:
             self._play.note(f"There is no estimate beside it: {type(error).__name__}: {error}")
         # What was built already has its memory, so it is still to be had, in a way.
@@ -101,10 +110,14 @@ class _ScriptCallback(PlayCallback):
         if refused:
             self._play.tell(refused=refused)
             raise _EnoughError
+        self._play.tell()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """The step is over."""
         super().on_train_batch_end(batch, logs)
+        if self._is_estimate_due:
+            self._is_estimate_due = False
+            self._estimate({} if self.model.built else specs_of_fit())
         if self._play.steps >= self._most_steps:
             self._play.completed()
             raise _EnoughError
@@ -167,9 +180,10 @@ def _fit_is_counted(play: Play, max_steps: int) -> Iterator[None]:
         try:
             return fit(*bound.args, **bound.kwargs)
         except Exception as error:
-            # The script may catch it, but the rehearsal is over here.
-            if not play.is_over:
+            # The script may catch it and go on with less, but the rehearsal is over here.
+            if not play.is_over and is_out_of_memory(error):
                 play.died(error)
+                raise _EnoughError from error
             raise
 
     keras.Model.fit = counted

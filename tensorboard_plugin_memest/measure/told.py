@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from typing import Any
 
 from tensorboard_plugin_memest.measure.cpu_allocator import BFC_LIMIT, allocator_environment
+from tensorboard_plugin_memest.measure.explain import explain
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
@@ -47,7 +49,8 @@ def player_environment(limit: int | str | None) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": "-1",
         "TF_ENABLE_ONEDNN_OPTS": "1",
         "TF_NUM_INTEROP_THREADS": "1",
-        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
+        # Where TensorFlow ends the process itself, only its own warnings tell what of.
+        "TF_CPP_MIN_LOG_LEVEL": "1",
         **allocator_environment(limit),
     }
 
@@ -78,16 +81,17 @@ def read_told(place: str, returncode: int, output: str, limit_bytes: int | None)
             f"The training that was rehearsed failed, and not for lack of memory: {told['failed_with']}"
             + (f"\n\nIn the process that rehearsed it:\n{told['failed']}" if told["failed"] else "")
         )
+    estimate = Estimate.from_json(told["estimate"]) if told.get("estimate") else None
     explanation = Explanation.from_dict(told["explanation"]) if told.get("explanation") else None
     completed = bool(told.get("completed"))
     if not completed and explanation is None:
-        explanation = _killed(returncode, told.get("phase"), output)
+        explanation = _ended(returncode, told.get("phase"), output, estimate, limit_bytes)
     return Rehearsal(
         completed=completed,
         phases={phase["name"]: MeasuredPhase(**phase) for phase in told.get("phases", ())},
         timeline=Timeline.from_dict(told["timeline"]) if told.get("timeline") else None,
         explanation=explanation,
-        estimate=Estimate.from_json(told["estimate"]) if told.get("estimate") else None,
+        estimate=estimate,
         limit_bytes=limit_bytes,
         notes=(HOW_IT_WAS_PLAYED, *told.get("notes", ())),
     )
@@ -102,18 +106,26 @@ def _load(path: str) -> dict[str, Any]:
     return told
 
 
-def _killed(returncode: int, phase: str | None, output: str) -> Explanation:
+def _ended(
+    returncode: int, phase: str | None, output: str, estimate: Estimate | None, limit_bytes: int | None
+) -> Explanation:
     """Why a process ended that could not tell itself.
 
+    Some kernels, such as oneDNN's, go on without the memory that they were refused. That ends the process with a signal
+    right after TensorFlow has logged what was refused.
+
     Raises:
-        RehearsalError: it was no signal that ends processes for lack of memory.
+        RehearsalError: it was not for lack of memory.
     """
-    if returncode != -signal.SIGKILL:
-        how = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+    if returncode == -signal.SIGKILL:
+        return Explanation(
+            source=HOST,
+            message="The system killed the process that rehearsed, as it does when the host's memory runs out.",
+            phase=phase,
+            advice=("Rehearse with a memory_limit that the host has, or on a host with more memory.",),
+        )
+    how = f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
+    found = explain(output, estimate, phase=phase, limit_bytes=limit_bytes) if returncode < 0 else None
+    if found is None:
         raise RehearsalError(f"The process that rehearsed ended with {how} before it was done:\n{output[-4000:]}")
-    return Explanation(
-        source=HOST,
-        message="The system killed the process that rehearsed, as it does when the host's memory runs out.",
-        phase=phase,
-        advice=("Rehearse with a memory_limit that the host has, or on a host with more memory.",),
-    )
+    return replace(found, message=f"{found.message} Then TensorFlow itself ended the process, with {how}.")

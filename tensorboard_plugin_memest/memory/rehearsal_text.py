@@ -43,9 +43,12 @@ def headline(rehearsal: Rehearsal) -> str:
         peak = rehearsal.peak_bytes
         most = "" if peak is None else f"; the most in use was {format_bytes(peak)} ({peak:,} bytes)"
         return f"The rehearsal completed {steps} step{'' if steps == 1 else 's'}{within}{most}."
-    last = next((phase for phase in rehearsal.phases.values() if not phase.completed), None)
+    last = next((phase.name for phase in rehearsal.phases.values() if not phase.completed), None)
+    if last is None and rehearsal.explanation is not None:
+        # The process ended before it could measure that phase.
+        last, steps = rehearsal.explanation.phase, steps + 1
     where = {"build": "while the model was built", "first_step": "in the first step", "step": f"in step {steps}"}
-    return f"The rehearsal died {where[last.name] if last else 'before anything was measured'}{within}."
+    return f"The rehearsal died {where.get(last or '', 'before anything was measured')}{within}."
 
 
 def phase_table(rehearsal: Rehearsal) -> Table:

@@ -48,6 +48,70 @@ def test_a_script_is_ended_after_the_steps_that_were_asked_for(script):
     assert rows == ["build", "first", "step"]
 
 
+GOES_ON = """
+    import keras, numpy as np
+    size = 4000
+    while True:
+        large = keras.layers.Dense(size, kernel_initializer="zeros")
+        model = keras.Sequential([keras.Input((4000,)), large, keras.layers.Dense(1)])
+        model.compile("adam", "mse", jit_compile=False)
+        try:
+            model.fit(np.zeros((4, 4000), "float32"), np.zeros((4, 1)), verbose=0)
+            break
+        except Exception:
+            size //= 2
+            print("once more")
+"""
+
+
+def test_a_script_that_would_go_on_with_less_is_ended_where_memory_ran_out(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(GOES_ON))
+    ran = memest(str(path), "--memory-limit", "160MiB")
+    assert ran.returncode == cli.DIED
+    assert "once more" not in ran.stdout
+    assert "The rehearsal died in the first step within 160.0 MiB." in ran.stdout, ran.stderr
+    assert "float32[4000, 4000]" in ran.stdout
+    # What the process writes to its standard error comes through.
+    assert "ran out of memory trying to allocate" in ran.stderr
+
+
+PARTS = """
+    import keras, numpy as np
+
+    class Parts(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.part = keras.Sequential([keras.Input((50,)), keras.layers.Dense(1000), keras.layers.Dense(1)])
+
+        def train_step(self, data):
+            return self.part.train_step((data[0], data[1]))
+
+    def train(targets, epochs):
+        model = Parts()
+        model.part.compile("adam", "mse")
+        model.compile("adam", "mse")
+        model.fit(np.zeros((64, 50), "float32"), targets, epochs=epochs, verbose=0)
+
+    try:
+        train(np.zeros((64, 7, 7)), 1)
+    except ValueError:
+        print("no such targets")
+    train(np.zeros((64, 1)), 90)
+"""
+
+
+def test_a_model_that_is_never_built_is_estimated_and_an_error_that_the_script_handles_is_the_script_s(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(PARTS))
+    ran = memest(str(path), "--max-steps", "2")
+    assert ran.returncode == cli.COMPLETED, ran.stderr
+    assert "no such targets" in ran.stdout
+    assert "no estimate" not in ran.stdout
+    (row,) = [line for line in ran.stdout.splitlines() if line.split()[:1] == ["step"]]
+    assert row.count("KiB") + row.count("MiB") == 3
+
+
 def test_an_argument_of_the_script_s_own_belongs_behind_the_dashes(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["rehearse", __file__, "--epochs", "3"])

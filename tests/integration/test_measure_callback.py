@@ -223,6 +223,40 @@ def test_a_model_that_its_first_batch_builds_is_estimated_after_that(tmp_path):
     assert windows(tmp_path) == [(step, step, *reading) for step, reading in enumerate(reference.readings)]
 
 
+class Parts(keras.Model):
+    """A model that is never called as a whole, as that of many a GAN, so Keras never calls it built."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = keras.Sequential([keras.Input((12, 12, 3)), keras.layers.Flatten(), keras.layers.Dense(50)])
+        self.right = keras.Sequential([keras.Input((50,)), keras.layers.Dense(1)])
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = keras.ops.mean((self.right(self.left(x)) - y) ** 2)
+        variables = self.left.trainable_variables + self.right.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, variables), variables)
+        return {"own": loss}
+
+
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_a_model_that_is_never_built_is_estimated_for_what_fit_was_given(tmp_path, as_dataset):
+    data = (
+        {"x": tf.data.Dataset.from_tensor_slices((X, Y)).batch(16)}
+        if as_dataset
+        else {"x": X, "y": Y, "batch_size": 16}
+    )
+    model = Parts()
+    model.compile("adam", jit_compile=False)
+    with no_warning():
+        model.fit(**data, verbose=0, callbacks=[MemoryCallback(tmp_path)])
+    assert not model.built
+    (estimate,) = read_log(tmp_path).estimates
+    assert (estimate.subject.batch_size, estimate.subject.parameters) == (16, 12 * 12 * 3 * 50 + 50 + 50 + 1)
+    assert len(windows(tmp_path)) == 5
+
+
 FULL_DISK = """
 import resource, sys
 import numpy as np, keras, memest

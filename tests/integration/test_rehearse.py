@@ -72,6 +72,23 @@ def test_a_training_that_does_not_fit_dies_as_on_a_gpu_and_is_explained():
     assert played.timeline.spans[-1].name == "step 0"
 
 
+def test_a_kernel_that_ends_the_process_when_it_is_refused_memory_is_explained_too():
+    """OneDNN's does, with a signal; where a CPU has it not, TensorFlow raises its error."""
+
+    def build() -> keras.Model:
+        wide = keras.layers.Dense(4096, activation="relu", kernel_initializer="zeros")
+        model = keras.Sequential([keras.Input((16,)), wide, keras.layers.Dense(1)])
+        model.compile("sgd", "mse", jit_compile=False)
+        return model
+
+    played = memest.rehearse(build, batch_size=8192, memory_limit="100MiB")
+    assert not played
+    why = played.explanation
+    assert (why.phase, why.shape, why.bytes) == ("first_step", (8192, 4096), 2**27)
+    assert (why.layer, why.limit_bytes) == ("dense", 100 * 2**20)
+    assert "The rehearsal died in the first step within 100.0 MiB." in str(played)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

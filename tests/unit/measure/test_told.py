@@ -59,6 +59,26 @@ def test_another_end_is_an_error_with_what_was_written_last(tmp_path, status, ho
         read_told(str(tmp_path), status, "segfault", None)
 
 
+REFUSED = """\
+W0000 00:00:17.27 93 bfc_allocator.cc:502] Allocator (bfc_cpu_allocator_for_gpu) ran out of memory trying to allocate \
+128.00MiB (rounded to 134217728)requested by op StatefulPartitionedCall/sequential/dense/Relu
+W0000 00:00:17.28 93 op_kernel.cc:1858] OP_REQUIRES failed at mkl_util.h:848 : RESOURCE_EXHAUSTED: OOM when allocating \
+tensor with shape[8192,4096] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu_bfc
+"""
+
+
+def test_a_kernel_that_went_on_without_its_memory_ended_the_process_and_the_log_says_for_what(tmp_path):
+    place = tell(tmp_path, completed=False, phase="step")
+    played = read_told(place, -signal.SIGSEGV, REFUSED, 300 * 2**20)
+    assert not played.completed
+    why = played.explanation
+    assert (why.phase, why.shape, why.bytes, why.limit_bytes) == ("step", (8192, 4096), 2**27, 300 * 2**20)
+    assert why.op == "StatefulPartitionedCall/sequential/dense/Relu"
+    assert why.message.startswith("RESOURCE_EXHAUSTED: OOM when allocating tensor")
+    assert why.message.endswith("Then TensorFlow itself ended the process, with signal 11.")
+    assert str(played).startswith("The rehearsal died in step 2 within 300.0 MiB.")
+
+
 def test_a_process_that_was_aborted_after_it_explained_itself_is_believed(tmp_path):
     explanation = read_told(tell(tmp_path), -signal.SIGKILL, "", None).explanation
     place = tell(tmp_path, explanation=explanation.to_dict())
