@@ -108,6 +108,12 @@ def estimate(
     require_tensorflow()
     require_subject(model_or_build, "The first argument of estimate")
     check_mode(jit_compile, run_eagerly)
+    for called, size in (
+        ("validation_batch_size", validation_batch_size),
+        ("predict_batch_size", predict_batch_size),
+    ):
+        if size is not None:
+            positive_batch_size(size, called)
     timeout = checked_timeout(compile_timeout)
     saving = checked_saving(callbacks, saves)
     apart_from_the_device()

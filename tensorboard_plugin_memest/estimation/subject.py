@@ -150,8 +150,12 @@ def fixed_batch_sizes(model: keras.Model, inputs: Any) -> set[int]:
     return set() if None in fixed else {int(size) for size in fixed}
 
 
-def positive_batch_size(batch_size: Any) -> int:
+def positive_batch_size(batch_size: Any, called: str = "batch_size") -> int:
     """`batch_size` as an integer.
+
+    Args:
+        batch_size: as the caller gave it.
+        called: the argument that it was.
 
     Raises:
         ValueError: it is no positive integer.
@@ -161,7 +165,7 @@ def positive_batch_size(batch_size: Any) -> int:
     except TypeError:
         number = 0
     if number < 1:
-        raise UsageError(f"batch_size must be a positive integer, not {batch_size!r}.")
+        raise UsageError(f"{called} must be a positive integer, not {batch_size!r}.")
     return number
 
 

@@ -34,6 +34,12 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
             "(tf.config.experimental.set_memory_growth), or give it less (tf.config.set_logical_device_configuration).",
         )
     advice = []
+    if _is_of_all_data(explanation):
+        advice.append(
+            "Where fit, predict or tf.constant gets arrays, all of an array is copied to the device at once: pass a "
+            "tf.data.Dataset that is made under tf.device('CPU:0'), a keras.utils.PyDataset or a generator, which give "
+            "it batches."
+        )
     if _is_in_pieces(explanation):
         advice.append(
             "What was asked for would have fitted beside what was in use, but not in one piece. On a GPU "
@@ -54,6 +60,12 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
     if estimate is not None and explanation.limit_bytes is not None:
         advice.append(what_changes_save(explanation.limit_bytes))
     return tuple(advice)
+
+
+def _is_of_all_data(explanation: Explanation) -> bool:
+    """Whether it was the user's data that found no room, as a whole: no op of a model has copied or gathered it."""
+    gathered = explanation.op in ("GatherV2", "_EagerConst") and explanation.layer is None
+    return gathered or explanation.source == oom_message.COPY
 
 
 def _is_in_pieces(explanation: Explanation) -> bool:

@@ -387,6 +387,7 @@ class Estimate(AsJson):
         Raises:
             ValueError: as for `fits`, or the estimate does not know what it was made of (it was read from JSON).
         """
+        _check_seconds(seconds)
         limit_bytes = self._resolved(limit, "advice").bytes
         return self._known_origin("advice").advice(self, limit_bytes, seconds)
 
@@ -405,6 +406,7 @@ class Estimate(AsJson):
         Raises:
             ValueError: the estimate does not know what it was made of (it was read from JSON), or nothing is trained.
         """
+        _check_seconds(seconds)
         return self._known_origin("what_if").what_if(self, seconds)
 
     def _known_origin(self, asked: str) -> Origin:
@@ -447,6 +449,12 @@ class Estimate(AsJson):
             assumptions=tuple(data["assumptions"]),
             limit_bytes=data["limit_bytes"],
         )
+
+
+def _check_seconds(seconds: Any) -> None:
+    if seconds is None or (isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds >= 0):
+        return
+    raise UsageError(f"seconds= takes a number that is not negative, or None for as long as it takes, not {seconds!r}.")
 
 
 def _layers_at_peak(infos: tuple[LayerInfo, ...], items: tuple[Item, ...]) -> list[Layer]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
+from tensorboard_plugin_memest.memory.errors import UsageError
+
 FORMAT = 1
 
 Self = TypeVar("Self", bound="AsJson")
@@ -52,7 +54,10 @@ class AsJson:
 
         Raises:
             NewerFormatError: a newer memest wrote it.
+            ValueError: it is no JSON, or none that `to_json` gave.
         """
         data = json.loads(text)
+        if not isinstance(data, dict) or "format" not in data:
+            raise UsageError(f"This is no {cls.called} that memest wrote: {text[:60]!r}. Pass what to_json() gave.")
         check_format(cls.called, data.pop("format"))
         return cls.from_dict(data)

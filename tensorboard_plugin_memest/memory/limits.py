@@ -16,6 +16,8 @@ _VENDORS = r"nvidia|geforce|amd|radeon|instinct|apple|tesla|quadro|aws|ec2|azure
 _CONNECTORS = r"gpu|graphics|generation|pcie|sxm\d*|hbm\w*|tensor|core|unified|memory|ram|colab|kaggle|card"
 _NOISE = re.compile(rf"\b(?:{_VENDORS}|{_CONNECTORS})\b")
 _SIZE = re.compile(r"(\d+)\s*gi?b\b")
+# A number with or without a unit, however it is written: no name of a device.
+_NUMBER = re.compile(r"[-+\s]*\d[\d.,\s_]*[kmgt]?i?b?\s*", re.IGNORECASE)
 _FAMILIES = ("rtx", "gtx", "rx", "mi", "titan")
 
 
@@ -79,7 +81,7 @@ def find_device(name: str) -> GpuModel:
         names = _in_words([model.name for model in found])
         what = "means several devices" if chosen else f"was not sold with {size} GB"
         raise UsageError(f"The device {name!r} {what}. Pass one of {names}, or its memory, such as '24GB'.")
-    known = {_joined(model.name): model.name for model in CATALOGUE}
+    known = {} if _NUMBER.fullmatch(name) else {_joined(model.name): model.name for model in CATALOGUE}
     near = [known[one] for one in difflib.get_close_matches(_joined(name), list(known), 3, 0.5)]
     hint = f" Did you mean {_in_words(near)}?" if near else ""
     raise UsageError(

@@ -21,6 +21,9 @@ _FACTORS = {
     "mb": 10**6,
     "gb": 10**9,
     "tb": 10**12,
+    # As nvidia-smi, docker and people write it; what would be 3080 Ti is a device.
+    "gi": GIB,
+    "g": 10**9,
 }
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 
@@ -36,7 +39,7 @@ def parse_bytes(size: int | str) -> int:
 
     Args:
         size: bytes as an integer, or text such as `"9.29GiB"` (binary units KiB, MiB, GiB, TiB), `"24GB"`
-            (decimal units kB, MB, GB, TB) or `"4096 B"`.
+            (decimal units kB, MB, GB, TB), `"24G"` (GB), `"24Gi"` (GiB) or `"4096 B"`.
 
     Returns:
         Whole bytes, rounded down.

@@ -468,6 +468,9 @@ def test_inputs_are_cut_where_they_are_places(build, title):
 
 def test_when_the_time_is_up_it_says_what_was_left_out():
     made = estimate(images)
+    for wrong in ("60", -1, True):
+        with pytest.raises(UsageError, match="seconds= takes a number"):
+            made.advice(made.peak_bytes // 2, seconds=wrong)
     advice = made.advice(made.peak_bytes // 2, seconds=0)
     assert not {one.name for one in advice.levers} & {"sgd", "global_pooling"}
     assert any(

@@ -105,8 +105,9 @@ def test_how_much_is_predicted_is_a_number_and_about_prediction():
 def test_without_a_batch_size_for_prediction_there_has_to_be_an_optimizer():
     with pytest.raises(UsageError, match="For prediction alone pass predict_batch_size="):
         estimate(untrained(), batch_size=4)
-    with pytest.raises(UsageError, match="batch_size must be a positive integer, not 0"):
-        estimate(compiled, batch_size=4, validation_batch_size=0)
+    for called in ("validation_batch_size", "predict_batch_size"):
+        with pytest.raises(UsageError, match=f"^{called} must be a positive integer, not 0"):
+            estimate(compiled, batch_size=4, **{called: 0})
 
 
 def test_the_model_is_left_as_it_was():

@@ -100,6 +100,21 @@ def test_what_a_library_lacks_is_its_own_scratch_and_not_the_layer_s_output():
     assert "Conv2D output" not in str(found)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed copying input tensor from CPU:0 to GPU:0 in order to run _EagerConst: Dst tensor is not initialized.",
+        "OOM when allocating tensor with shape[160000,64,64,1] and type double on /device:GPU:0 by allocator GPU_0_bfc "
+        "[Op:GatherV2]",
+    ],
+)
+def test_data_that_is_copied_as_a_whole_is_told(text):
+    assert "tf.data.Dataset that is made under tf.device('CPU:0')" in memest.explain_oom(text).advice[0]
+    gathered = "OOM when allocating tensor with shape[32,20,512] and type float on /device:GPU:0 by allocator GPU_0_bfc"
+    of_a_layer = memest.explain_oom(f"{gathered}\n\t [[{{{{node model/embedding/GatherV2}}}}]]")
+    assert not [said for said in of_a_layer.advice if "tf.data" in said]
+
+
 def test_room_in_pieces_is_told():
     found = explain(UPDATE, in_use_bytes=5 * 2**30, limit_bytes=LIMIT)
     assert "not in one piece" in found.advice[0]

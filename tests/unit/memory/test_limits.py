@@ -82,6 +82,20 @@ def test_what_is_unknown_is_refused(said):
         resolve_limit("RTX 3081")
 
 
+@pytest.mark.parametrize("said", ["9,29 GiB", "-1GiB", "1e", "12 M"])
+def test_numbers_are_no_misspelt_devices(said):
+    with pytest.raises(UsageError) as error:
+        resolve_limit(said)
+    assert "Did you mean" not in str(error.value)
+    with pytest.raises(UsageError, match="Did you mean 'RTX 3080"):
+        resolve_limit("RTX 3080 Laptop")
+
+
+def test_a_letter_for_a_unit_is_no_device():
+    assert (resolve_limit("12G").bytes, resolve_limit("12Gi").bytes) == (12 * 10**9, 12 * GIB)
+    assert resolve_limit("3080 Ti").device is not None
+
+
 def test_no_text():
     with pytest.raises(TypeError):
         resolve_limit(2.5)  # type: ignore[arg-type]
