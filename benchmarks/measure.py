@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from benchmarks.data import batch_of, batches_of
 from benchmarks.models import CONFIGURATIONS
-from tensorboard_plugin_memest.measure.alive import find_lives
+from tensorboard_plugin_memest.measure.alive import find_lives, scratch
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
 from tensorboard_plugin_memest.measure.wire import Integers
 from tensorboard_plugin_memest.measure.xplane import MemoryEvents, Profile, read_xplane
@@ -113,7 +113,7 @@ def of_device(profile: Profile) -> MemoryEvents:
 def _without_scratch(profile: Profile, fed: int) -> list[tuple[int, int]]:
     """For each step of a profile, its peak and its peak without kernel scratch."""
     events = of_device(profile)
-    bare = events.in_use - scratch(events)
+    bare = events.in_use - scratch_bytes(events)
     found = []
     for step in profile.steps:
         first, last = np.searchsorted(events.time_ns, (step.start_ns, step.end_ns))
@@ -121,18 +121,9 @@ def _without_scratch(profile: Profile, fed: int) -> list[tuple[int, int]]:
     return found
 
 
-def scratch(events: MemoryEvents) -> Integers:
-    """Bytes of kernel scratch alive after each event.
-
-    Ops that assign allocate a variable's new buffer as a temporary one; that is none.
-    """
-    wanted = np.array([_is_scratch_op(text) for text in events.texts])[events.op]
-    wanted &= np.array([text == "temp" for text in events.texts])[events.region]
-    begins = events.allocates & wanted
-    freed = find_lives(events).freed
-    ends = ~events.allocates & (freed >= 0) & begins[freed]
+def scratch_bytes(events: MemoryEvents) -> Integers:
+    """Bytes of kernel scratch alive after each event."""
+    lives = find_lives(events)
+    begins = scratch(events, lives)
+    ends = ~events.allocates & (lives.freed >= 0) & begins[lives.freed]
     return np.cumsum(np.where(begins, events.bytes, 0) - np.where(ends, events.bytes, 0))
-
-
-def _is_scratch_op(op: str) -> bool:
-    return not op.rpartition("/")[2].startswith(("Assign", "ResourceScatter"))

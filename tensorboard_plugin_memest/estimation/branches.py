@@ -65,7 +65,7 @@ def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]
     }
 
 
-def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value]) -> list[dict[Variable, Value]]:
+def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value]) -> dict[int, dict[Variable, Value]]:
     """Steps that take other branches than each other, because a variable counts them.
 
     Args:
@@ -74,19 +74,19 @@ def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value
         values: what variables hold before the first step, as far as it is known.
 
     Returns:
-        For each kind of step, in the order in which they come, what the variables hold before the first of its kind.
+        For the first step of each kind, by which step of the training that is, what the variables hold before it.
     """
     now = dict(values)
     if not plan.heavier or not any(graph.nodes[index].op.startswith("Assign") for index in plan.deciding):
-        return [now]
+        return {0: now}
     nodes = [index for index in topological(graph) if index in plan.deciding]
-    kinds: dict[tuple[int, ...], dict[Variable, Value]] = {}
-    for _ in range(MOST_STEPS):
+    kinds: dict[tuple[int, ...], tuple[int, dict[Variable, Value]]] = {}
+    for number in range(MOST_STEPS):
         before = dict(now)
-        kinds.setdefault(_step(graph, plan, nodes, now), before)
+        kinds.setdefault(_step(graph, plan, nodes, now), (number, before))
         if now == before:
             break
-    return list(kinds.values())
+    return dict(kinds.values())
 
 
 def _step(graph: StepGraph, plan: Plan, nodes: Sequence[int], now: dict[Variable, Value]) -> tuple[int, ...]:

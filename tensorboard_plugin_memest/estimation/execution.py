@@ -169,8 +169,8 @@ class Program:
             events += program.constant_events()
         return events
 
-    def kinds_of_steps(self, values: Mapping[Variable, Value]) -> list[dict[Variable, Value]]:
-        """For each kind of step that there is, what variables hold before the first of its kind."""
+    def kinds_of_steps(self, values: Mapping[Variable, Value]) -> dict[int, dict[Variable, Value]]:
+        """For the first step of each kind, by its number, what variables hold before it."""
         return kinds_of_steps(self.graph, self.plan, values)
 
     @cached_property

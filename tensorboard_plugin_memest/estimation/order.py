@@ -16,7 +16,7 @@ from typing import Protocol
 INEXPENSIVE = {
     "_Arg", "_Retval", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Reshape", "Shape", "ShapeN", "Size",
     "Rank", "Squeeze", "ExpandDims", "StopGradient", "PreventGradient", "VarHandleOp", "Merge", "Switch", "Enter",
-    "_SwitchN", "Exit", "NextIteration", "LoopCond", "ConcatOffset", "TensorListReserve", "TensorListGetItem",
+    "_SwitchN", "Exit", "NextIteration", "LoopCond", "ConcatOffset",
 }  # fmt: skip
 
 
@@ -58,10 +58,10 @@ class Learnt:
         self._runs[node] += 1
         self._learn(node, 1)
 
-    def again(self) -> None:
-        """A step like the one before has run."""
-        for node, times in self._runs.items():
-            self._learn(node, times)
+    def again(self, times: int = 1) -> None:
+        """So many steps like the one before have run."""
+        for node, runs in self._runs.items():
+            self._learn(node, times * runs)
 
     def _learn(self, node: int, times: int) -> None:
         really = self._cycles_of(node)

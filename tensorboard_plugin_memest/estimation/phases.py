@@ -35,7 +35,9 @@ from tensorboard_plugin_memest.memory.estimate import Phase
 VARIATIONS = 16
 FEWEST_VARIATIONS = 4
 PLAYED_OPS = 40_000
-LARGEST_FACTOR = 5.0
+LARGEST_FACTOR = 2.5
+# By how much one machine may be faster or slower than another with all kernels.
+LARGEST_PACE = 1.4
 
 # Six of ten plays stay within the peak that is predicted: with one thread a process goes the same way in every step,
 # and shares from a half to 0.7 came closest to what was measured. With several threads every step is another play, and
@@ -58,8 +60,8 @@ KEPT_EVENTS = 500_000
 # has one more.
 STEADY_STEPS = 8
 
-# In loops the executor learns meanwhile which kernels are cheap; so many steps are looked at while it does.
-LEARNING_STEPS = 6
+# In loops the executor learns which kernels are cheap; later steps are looked at after it has done so for so many.
+LEARNING_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -352,10 +354,14 @@ def _trained(
     kinds = program.kinds_of_steps(store.values)
     events = step()
     yield _Stretch("first_step", first + events, len(first), beside=play.beside)
-    for number in range(1, 1 + 2 * len(kinds)) if len(kinds) > 1 else ():
-        store.values = dict(kinds[number % len(kinds)])
+    later = STEADY_STEPS + play.more_steps
+    for number in range(1, 1 + max(later, len(kinds))) if len(kinds) > 1 else ():
+        if max(kinds) > STEADY_STEPS:
+            # Steps between those are like others that are played.
+            store.values = dict([*kinds.values()][number % len(kinds)])
         yield _Stretch("step", step(), 0, alike=False)
-    later = (STEADY_STEPS if orders.learnt is None else LEARNING_STEPS) + play.more_steps
+    if orders.learnt is not None:
+        orders.learnt.again(LEARNING_STEPS)
     for _ in range(later) if len(kinds) == 1 else ():
         if (store.sharing, orders.state) != state:
             before, state = dict(store.buffers), (store.sharing, orders.state)
@@ -401,9 +407,10 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
         chance = random.Random(seed)
         spread = math.log(LARGEST_FACTOR)
         varied = [cost if seed == 0 else cost * math.exp(chance.uniform(-spread, spread)) for cost in costs]
+        pace = 1.0 if seed == 0 else math.exp(chance.uniform(-1, 1) * math.log(LARGEST_PACE))
 
         def orders() -> _Orders:
-            learnt = Learnt(lambda index: cycles(graph, index)) if learns else None
+            learnt = Learnt(lambda index: pace * cycles(graph, index)) if learns else None
             return _Orders(lambda: PoolOrder(threads, ops.__getitem__, varied.__getitem__, learnt), learnt)
 
         return orders
@@ -421,11 +428,12 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
 
     if device.kind == GPU:
         return [way(inline, seed) for seed in range(count)], []
-    likely = [way(pool(device.threads, seed), seed) for seed in range(count)]
+    learns = bool(program.plan.loops)
+    likely = [way(pool(device.threads, seed, learns=learns), seed) for seed in range(count)]
     possible = [way(inline, 0)] if device.threads == 1 else [way(pool(1, 0), 0), way(inline, 0)]
-    if program.plan.loops:
+    if learns:
         # How soon small kernels are taken for cheap ones depends on what else the machine does, down to never.
-        possible.append(way(pool(device.threads, 0, learns=True), 0))
+        possible += [way(pool(device.threads, seed), seed) for seed in range(2)]
     return likely, possible
 
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.allocator import rounded
 from tensorboard_plugin_memest.measure.wire import Integers
-from tensorboard_plugin_memest.measure.xplane import MemoryEvents
+from tensorboard_plugin_memest.measure.xplane import Booleans, MemoryEvents
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.op_names import NO_OP, short_name, without_counter
@@ -64,6 +64,26 @@ def find_lives(events: MemoryEvents) -> Lives:
                 freed_at[start] = position
                 freed[position] = start
     return Lives(np.array(freed_at, np.int64), np.array(freed, np.int64))
+
+
+def scratch(events: MemoryEvents, lives: Lives) -> Booleans:
+    """Which events allocate what a kernel takes for itself while it runs.
+
+    That is a temporary buffer which is gone before another op allocates anything in the kernel's thread. Others outlive
+    their kernels: the elements of a list that an op makes, and the new buffer of a variable that an op assigns.
+    """
+    count = len(events)
+    other_begins = np.full(count, count, np.int64)
+    allocations = np.flatnonzero(events.allocates)
+    for thread in np.unique(events.thread[allocations]).tolist():
+        own = allocations[events.thread[allocations] == thread]
+        ops = events.op[own]
+        begins = np.append(np.flatnonzero(ops[1:] != ops[:-1]) + 1, len(own))
+        following = begins[np.searchsorted(begins, np.arange(len(own)), side="right")]
+        other_begins[own] = np.append(own, count)[following]
+    temporary = np.array([text == "temp" for text in events.texts])[events.region]
+    found: Booleans = events.allocates & temporary & (lives.freed_at < other_begins)
+    return found
 
 
 def as_held(variables: Iterable[Item], events: MemoryEvents, lives: Lives, before_bytes: int) -> list[Item]:
@@ -205,6 +225,7 @@ class Judge:
         self._step_starts = np.array([step.start for step in steps], np.int64)
         self._backward_ns = backward_ns
         self._weight_shapes = set(weight_shapes) - {None, ()}
+        self._is_scratch = scratch(events, lives)
 
     def outlives_its_step(self, start: int) -> bool:
         """Whether the tensor that event `start` allocates is kept after its step.
@@ -241,11 +262,10 @@ class Judge:
         events = self._events
         kind = without_counter(op.rsplit("/", 1)[-1])
         output = f"{kind} output" if kind else "unnamed tensor"
-        if events.texts[events.region[start]] == "temp":
-            # Assign ops allocate a variable's new buffer as a temporary one.
-            if kind.startswith("Assign"):
-                return Category.TEMPORARIES, COPY
+        if self._is_scratch[start]:
             return Category.WORKSPACE, f"{kind} scratch" if kind else "scratch"
+        if events.texts[events.region[start]] == "temp" and kind.startswith("Assign"):
+            return Category.TEMPORARIES, COPY
         if events.texts[events.thread[start]].startswith("tf_data") or kind == "IteratorGetNext":
             return Category.INPUTS, output
         if "gradient_tape/" in op:

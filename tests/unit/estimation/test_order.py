@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, PoolOrder
+from tensorboard_plugin_memest.estimation.order import INEXPENSIVE, InlineOrder, Learnt, PoolOrder
 
 
 class Graph:
@@ -145,6 +145,10 @@ def test_steps_that_are_alike_teach_as_much_as_if_they_had_run():
     for _ in range(4):
         told.again()
     assert told.cheap == seen.cheap == {0}
+
+
+def test_reading_a_list_is_an_expensive_kernel_until_it_is_known_to_be_none():
+    assert not {"TensorListGetItem", "TensorListReserve"} & INEXPENSIVE
 
 
 def test_what_has_become_cheap_runs_in_line_with_what_always_was():

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 
+import keras
 import pytest
 
+import memest
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
-from tensorboard_plugin_memest.estimation.order import InlineOrder
+from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, PoolOrder
 from tensorboard_plugin_memest.estimation.phases import KEPT_EVENTS, STEADY_STEPS, TYPICAL, Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.replay import Memory
 from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tests.unit.estimation.graphs import graph, node, program, variable
+from tests.unit.estimation.test_execution import looping
 
 W, V = variable("w", 700), variable("v", 300)
 
@@ -172,3 +175,56 @@ def test_the_backward_pass_begins_after_the_forward_pass_however_early_a_part_of
     spans = {span.name: span for span in timeline.spans}
     assert spans["forward"].end == spans["backward"].start
     assert began["seed"] < began["two"] < spans["backward"].start <= began["gradient"]
+
+
+def test_later_steps_of_a_loop_know_which_kernels_are_cheap():
+    # An iteration makes a large tensor and sums it up; nothing waits for that, and all of it is quick.
+    body = [
+        node("made", "MatMul", ["state:1"], 1000),
+        node("used", "Relu", ["made"], 500),
+        node("next", "MatMul", ["state:1"], 100),
+        node("sum", "Sum", ["used"], 1),
+    ]
+    step = looping(*body, state=100, made="next", count=40, at_once=32)
+
+    def peak(learnt: Learnt | None) -> int:
+        nodes = step.graph.nodes
+        order = PoolOrder(1, lambda index: nodes[index].op, lambda index: 1.0, learnt)
+        events = [*step.constant_events(), *Execution(step, order, VariableStore()).run()]
+        return Memory(BfcAllocator()).peak_of(events)
+
+    learnt = Learnt(lambda index: 2000.0)
+    unlearnt = peak(learnt)
+    assert unlearnt == peak(None)
+    learnt.again(50)
+    assert peak(learnt) != unlearnt
+    run = Run(None, [], [], step, ["forward"] * len(step.graph.nodes))
+    phases, _ = phases_of(run, Device("CPU", "growth", None, 1))
+    assert phases["first_step"].peak_bytes == unlearnt
+    assert phases["step"].peak_bytes == peak(learnt)
+    low, high = phases["step"].peak_range
+    assert low <= unlearnt <= high
+
+
+@pytest.mark.parametrize(
+    ("summed", "updates"), [(3, [2, 5, 8]), (STEADY_STEPS, [STEADY_STEPS - 1]), (40, [1, 3, 5, 7])], ids=str
+)
+def test_steps_of_several_kinds_come_as_often_as_they_will_if_all_come_soon(summed, updates, monkeypatch):
+    def build():
+        model = keras.Sequential([keras.Input((7,)), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.Adam(gradient_accumulation_steps=summed), "mse", jit_compile=False)
+        return model
+
+    lengths: list[int] = []
+    run = Execution.run
+
+    def seen(self):
+        events = run(self)
+        lengths.append(len(events))
+        return events
+
+    monkeypatch.setattr(Execution, "run", seen)
+    memest.estimate(build, batch_size=2, device="CPU")
+    # The very first run finds out how many ops there are.
+    of_one_run = lengths[1 : 2 + STEADY_STEPS]
+    assert [number for number, length in enumerate(of_one_run) if length > 1.2 * min(of_one_run)] == updates

@@ -147,7 +147,8 @@ def test_categories_by_use_name_and_time():
     begin = allocator.time_ns + 1
     kept = allocator.allocate(300, "StatefulPartitionedCall/conv/Relu", shape="[8,3]", dtype=1)
     dies = allocator.allocate(400, "StatefulPartitionedCall/conv/Cast", dtype=19)
-    scratch = allocator.allocate(500, "StatefulPartitionedCall/conv/convolution", region="temp")
+    scratch = allocator.allocate(500, "StatefulPartitionedCall/conv/convolution", region="temp", thread="tf_Compute/2")
+    element = allocator.allocate(550, "StatefulPartitionedCall/lstm/TensorListFromTensor", region="temp", shape="[8,4]")
     allocator.free(dies)
     backward = allocator.time_ns + 5
     allocator.allocate(600, "StatefulPartitionedCall/gradient_tape/dense/MatMul_1", shape="[25,6]")
@@ -156,9 +157,8 @@ def test_categories_by_use_name_and_time():
     allocator.allocate(900, "StatefulPartitionedCall/adam/AssignSubVariableOp_4", region="temp")
     allocator.allocate(1000)
     peak = len(allocator.rows) - 1
-    allocator.free(kept)
-    allocator.free(scratch)
-    allocator.free(update)
+    for address in (kept, scratch, element, update):
+        allocator.free(address)
     end = allocator.time_ns + 1
     allocator.allocate(1100, "after/Mul")
 
@@ -170,6 +170,7 @@ def test_categories_by_use_name_and_time():
         200: (Category.INPUTS, "IteratorGetNext output", "IteratorGetNext"),
         300: (Category.ACTIVATIONS, "Relu output", "conv/Relu"),
         500: (Category.WORKSPACE, "convolution scratch", "conv/convolution"),
+        550: (Category.ACTIVATIONS, "TensorListFromTensor output", "lstm/TensorListFromTensor"),
         600: (Category.GRADIENTS, "gradient", "gradient_tape/dense/MatMul_1"),
         700: (Category.TEMPORARIES, "MatMul output", "gradient_tape/dense/MatMul"),
         800: (Category.TEMPORARIES, "Square output", "adam/Square_4"),
