@@ -152,6 +152,14 @@ def test_the_keyboard_goes_through_the_layers(tab: Tab) -> None:
     expect(tab.get("layer-row").last).to_be_focused()
 
 
+def test_the_keyboard_goes_on_in_the_card_that_a_link_led_to(tab: Tab) -> None:
+    tab.frame.get_by_role("navigation").get_by_role("button", name="Layers").press("Enter")
+    expect(tab.frame.locator("memest-layers-card")).to_be_in_viewport()
+    tab.page.keyboard.press("Tab")
+    reached = tab.frame.locator("#layers").evaluate("e => e.querySelector('memest-layers-card:focus-within') !== null")
+    assert reached
+
+
 def test_a_dominant_item_leads_to_its_layer(tab: Tab) -> None:
     tab.get("layer-group", path="sequential").locator(".fold").click()
     tab.get("layers-find").fill("input")

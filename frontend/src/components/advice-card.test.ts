@@ -29,7 +29,7 @@ describe("the advice card", () => {
       ],
     ]);
     expect(byTestId(root, "advice-useless").map(text)).toEqual(["Precision mixed_float16: weights stay float32"]);
-    expect(text(byTestId(root, "advice-batch")[0])).toBe("none");
+    expect(text(byTestId(root, "advice-batch")[0])).toBe("no batch is small enough");
     expect(byTestId(root, "advice-combination")).toEqual([]);
   });
 

@@ -28,8 +28,10 @@ export class AdviceCard extends LitElement {
           ${bytes(limit_bytes, this.unit)}${fits ? ": it fits as it is" : ""}${
             max_batch_size === null
               ? nothing
-              : html`; the largest batch that fits is
-                  <span data-testid="advice-batch">${max_batch_size || "none"}</span>`
+              : html`;
+                  <span data-testid="advice-batch"
+                    >${max_batch_size ? `the largest batch that fits is ${max_batch_size}` : "no batch is small enough"}</span
+                  >`
           }
         </span>
       </header>
@@ -46,14 +48,14 @@ export class AdviceCard extends LitElement {
           : nothing
       }
       ${
-        useless.length || notes.length
+        useless.length
           ? html`<h3>Does not help</h3>
               <ul>
                 ${useless.map((lever) => html`<li data-testid="advice-useless">${lever.title}: ${lever.reason}</li>`)}
-                ${notes.map((note) => html`<li>${note}</li>`)}
               </ul>`
           : nothing
       }
+      ${notes.map((note) => html`<p class="soft" data-testid="advice-note">${note}</p>`)}
     `;
   }
 
@@ -111,6 +113,10 @@ export class AdviceCard extends LitElement {
     css`
       :host {
         overflow-x: auto;
+      }
+      p.soft {
+        margin: 10px 0 0;
+        max-width: 100ch;
       }
       details {
         margin-top: 10px;

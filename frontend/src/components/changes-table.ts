@@ -1,6 +1,6 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property, state } from "lit/decorators.js";
-import type { Unit } from "../format/bytes";
+import { formatRange, type Unit } from "../format/bytes";
 import type { Bytes } from "../model/types";
 import { base, fields, tables } from "../style/shared";
 import { bars } from "./bar";
@@ -78,7 +78,7 @@ export class ChangesTable extends LitElement {
   /** The peak, and the most that any phase can need, which decides whether it fits. */
   #peak({ peak_bytes, needs_bytes = peak_bytes }: Change): TemplateResult {
     return html`${bytes(peak_bytes, this.unit)}${
-      needs_bytes > peak_bytes
+      formatRange([peak_bytes, needs_bytes], this.unit)
         ? html` <span class="most" title="The most that any phase can need"
             >up to ${bytes(needs_bytes, this.unit)}</span
           >`

@@ -51,6 +51,7 @@ describe("measured peaks", () => {
     card.chosen = "evaluate/CPU:0";
     await card.updateComplete;
     expect([chart().dataset["what"], chart().trend, chart().data.x]).toEqual(["evaluate", null, [0, 1]]);
+    expect(chart().caption).toBe("batch");
     expect(chart().levels).toEqual([]);
   });
 

@@ -8,7 +8,7 @@ import { byteAxis, tickLabel, type ByteAxis } from "../views/axis";
 import { phaseRows, type PhaseRow } from "../views/phases";
 import { shortened } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
-import { plainBytes, titleOf } from "./figure";
+import { bytes, plainBytes, titleOf } from "./figure";
 import "./term";
 
 /** Each phase as a bar of its categories on one byte axis, against the limit and what was measured. */
@@ -47,7 +47,7 @@ export class PhaseBars extends LitElement {
         <span class="name"><memest-term word=${row.name}>${row.label}</memest-term></span>
         ${
           row.peak === null
-            ? nothing
+            ? row.measured && html`<span class="number soft">${bytes(row.measured.bytes, this.unit)}</span>`
             : html`<b
                 class="number"
                 data-outcome=${row.outcome ?? nothing}

@@ -210,7 +210,7 @@ const ABOVE_CONTENTS = 3;
 
 /** A slot of its own also while it is empty: cards keep their state when others come and go. */
 function placed({ id, width, card }: Slot & { card: TemplateResult | null }): TemplateResult {
-  return html`<div id=${id} class=${width} ?hidden=${card === null}>${card ?? nothing}</div>`;
+  return html`<div id=${id} class=${width} tabindex="-1" ?hidden=${card === null}>${card ?? nothing}</div>`;
 }
 
 /** Everything about the run on show, card by card. A card that lets a person choose something says so with `choose`. */
@@ -231,6 +231,8 @@ export class RunPage extends LitElement {
       if (card) {
         this.#target = card;
         this.#scroll();
+        // Who goes by keyboard goes on from there.
+        this.#slot(card)?.focus({ preventScroll: true });
       }
     });
   }
@@ -283,8 +285,12 @@ export class RunPage extends LitElement {
 
   #scroll(): void {
     if (this.#target) {
-      this.renderRoot.querySelector(`#${CSS.escape(this.#target)}`)?.scrollIntoView({ block: "start" });
+      this.#slot(this.#target)?.scrollIntoView({ block: "start" });
     }
+  }
+
+  #slot(card: string): HTMLElement | null {
+    return this.renderRoot.querySelector(`#${CSS.escape(card)}`);
   }
 
   static override styles = [

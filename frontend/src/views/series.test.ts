@@ -9,6 +9,7 @@ describe("the series of measured peaks", () => {
       { ...peaks(), what: "evaluate" as const },
       { ...peaks({ device: "HOST" }), what: "host" as const },
       { ...peaks({ device: "worker 1, HOST" }), what: "host" as const },
+      { ...peaks(), what: "predict" as const },
     ],
     leaks: [leak()],
   };
@@ -19,6 +20,7 @@ describe("the series of measured peaks", () => {
       ["train/GPU:0", "GPU:0"],
       ["train/CPU:0", "CPU:0"],
       ["evaluate/CPU:0", "Evaluate, CPU:0"],
+      ["predict/CPU:0", "Predict, CPU:0"],
       ["host/HOST", "Host memory"],
       ["host/worker 1, HOST", "Host memory, worker 1"],
     ]);

@@ -21,8 +21,10 @@ const LABELS: Record<Series["what"], (device: string) => string> = {
 
 /** Everything that was measured step by step: training on each device, then evaluation, prediction and the host. */
 export function seriesOf({ devices, beside, leaks }: PeaksAnswer): Series[] {
+  const kinds = Object.keys(LABELS);
   const all = [...devices.map((peaks) => ({ what: "train" as const, ...peaks })), ...beside];
   return all
+    .sort((one, other) => kinds.indexOf(one.what) - kinds.indexOf(other.what))
     .filter(({ windows }) => windows.length > 0)
     .map(({ what, ...peaks }) => ({
       key: `${what}/${peaks.device}`,
