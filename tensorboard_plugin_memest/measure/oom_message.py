@@ -38,6 +38,9 @@ _XLA_DTYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "
 
 _SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B|B)\b"
 
+# Keras writes some of its messages in bold.
+_STYLE = re.compile(r"\x1b\[[\d;]*m")
+
 # What a log tells beside, and says itself that nothing failed.
 _WARNING = re.compile(
     r"^.*(?:indicates that this is not a failure|exceeds \d+% of (?:free )?system memory|This is benign).*$",
@@ -137,7 +140,7 @@ def parse_message(text: str) -> Explanation | None:
         text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it. PyTorch's are
             known for what they are.
     """
-    text = _WARNING.sub("", text)
+    text = _WARNING.sub("", _STYLE.sub("", text))
     for pattern, read in _READERS:
         match = pattern.search(text)
         if match:

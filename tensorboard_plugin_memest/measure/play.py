@@ -75,6 +75,21 @@ class Play:
         self._phase = "first_step"
         self.tell()
 
+    def may_begin_step(self) -> None:
+        """What follows is a step, or still belongs to building: `end_step`, if it is called, tells."""
+        if self._phase == "build":
+            self._measure(0, completed=True)
+            tf.config.experimental.reset_memory_stats(_DEVICE)
+        else:
+            self.begin_step()
+
+    def is_step(self) -> None:
+        """What `may_begin_step` announced is a step."""
+        if self._phase == "build":
+            self._end_marker()
+            self._phase = "first_step"
+            self.tell()
+
     def begin_step(self) -> None:
         """A step begins."""
         if self._profiles:
@@ -111,7 +126,8 @@ class Play:
 
     def note(self, sentence: str) -> None:
         """Tells how it was played."""
-        self._notes.append(sentence)
+        if sentence not in self._notes:
+            self._notes.append(sentence)
 
     def died(self, error: BaseException) -> bool:
         """`error` ended the training. True if it is about memory."""

@@ -21,13 +21,19 @@ from tensorboard_plugin_memest.measure.fit_batch import batch_size_of_fit, specs
 from tensorboard_plugin_memest.measure.host import available_bytes, resident_bytes
 from tensorboard_plugin_memest.measure.host_room import OVERHEAD_BYTES, too_little_room
 from tensorboard_plugin_memest.measure.monitor import OBSERVERS
+from tensorboard_plugin_memest.measure.own_loop import OwnLoop
 from tensorboard_plugin_memest.measure.play import Play, PlayCallback
 from tensorboard_plugin_memest.measure.player import set_up
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
-_NO_FIT = (
-    "The script called no fit() and used no memest.monitor, so its steps could not be told apart: all that it did "
-    "counts as building."
+_NO_STEPS = (
+    "The script called no fit(), applied no optimizer of Keras and used no memest.monitor, so its steps could not be "
+    "told apart: all that it did counts as building."
+)
+_SEVERAL = "The script trains several times. Their steps are counted together, and what is predicted is for the first."
+_OWN_LOOP = (
+    "The script has a training loop of its own, whose steps were told apart by what its optimizers count. For an "
+    "estimate beside it, mark the steps with memest.monitor(logdir, estimate=memest.estimate_function(...))."
 )
 
 # A profile keeps every event in memory. Where no step has begun after so many seconds it is given up.
@@ -52,9 +58,10 @@ def main(place: str, script: str, max_steps: int, arguments: Sequence[str]) -> N
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     play.begin(reset=False)  # resetting would make TensorFlow's devices, which the script may want to configure
+    loop = OwnLoop(_UnmarkedLoop(play, max_steps))
     try:
-        OBSERVERS.append(_LoopObserver(play, max_steps))
-        with _fit_is_counted(play, max_steps), _profile_is_bounded(play):
+        OBSERVERS.append(_LoopObserver(play, max_steps, loop))
+        with loop.on(), _fit_is_counted(play, max_steps, loop), _profile_is_bounded(play):
             runpy.run_path(script, run_name="__main__")
         _end(play)
     except _EnoughError:
@@ -66,6 +73,8 @@ def main(place: str, script: str, max_steps: int, arguments: Sequence[str]) -> N
             play.tell(failed="", failed_with=f"the script ended with exit status {error.code!r}.")
     except BaseException as error:
         if not play.is_over:
+            if loop.is_in_step:
+                play.is_step()
             play.died(error)
     finally:
         sys.stdout.flush()
@@ -77,7 +86,7 @@ def _end(play: Play) -> None:
     """The script ended by itself."""
     if not play.is_over:
         if not play.steps:
-            play.note(_NO_FIT)
+            play.note(_NO_STEPS)
             play.built()
         play.completed()
 
@@ -90,6 +99,8 @@ class _ScriptCallback(PlayCallback):
     def on_train_begin(self, logs: Any = None) -> None:
         """The model is there: estimates it."""
         if self._play.estimate is not None or self._play.steps:
+            if self._play.steps:
+                self._play.note(_SEVERAL)
             return
         self._play.built()
         if self.model.built:
@@ -126,12 +137,15 @@ class _ScriptCallback(PlayCallback):
 class _LoopObserver:
     """Tells a Play of the steps of a script's own loop, if it is measured by `memest.monitor`."""
 
-    def __init__(self, play: Play, max_steps: int) -> None:
+    def __init__(self, play: Play, max_steps: int, unmarked: OwnLoop) -> None:
         self._play = play
         self._max_steps = max_steps
+        self._unmarked = unmarked
+        self._marked = contextlib.ExitStack()
 
     def begin(self, estimate: Estimate | None) -> None:
         """A step begins; with the first of them building is over."""
+        self._marked.enter_context(self._unmarked.paused())
         if not self._play.steps:
             self._play.estimate = estimate
             self._play.built()
@@ -139,12 +153,49 @@ class _LoopObserver:
 
     def end(self, steps: int) -> None:
         """It is over."""
-        self._play.end_step(steps)
-        if self._play.profile_is_due:
-            self._play.end_profile()
-        if self._play.steps >= self._max_steps:
-            self._play.completed()
-            raise _EnoughError
+        self._marked.close()
+        _end_step(self._play, steps, self._max_steps)
+
+
+class _UnmarkedLoop:
+    """Tells a Play of the steps of a script's own loop, if nobody marks them."""
+
+    def __init__(self, play: Play, max_steps: int) -> None:
+        self._play = play
+        self._max_steps = max_steps
+
+    def may_begin(self) -> None:
+        """A step begins, or something else."""
+        if not self._play.is_over:
+            self._play.may_begin_step()
+
+    def applies(self) -> None:
+        """It is a step."""
+        if not self._play.is_over:
+            self._play.note(_OWN_LOOP)
+            self._play.is_step()
+
+    def ended(self, steps: int) -> None:
+        """It was so many steps."""
+        if self._play.is_over:
+            return
+        self.applies()
+        _end_step(self._play, steps, self._max_steps)
+
+    def failed(self, error: Exception) -> None:
+        """Memory ran out in what is taken for a step."""
+        if not self._play.is_over:
+            self._play.died(error)
+            raise _EnoughError from error
+
+
+def _end_step(play: Play, steps: int, max_steps: int) -> None:
+    play.end_step(steps)
+    if play.profile_is_due:
+        play.end_profile()
+    if play.steps >= max_steps:
+        play.completed()
+        raise _EnoughError
 
 
 @contextlib.contextmanager
@@ -159,7 +210,7 @@ def _profile_is_bounded(play: Play) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _fit_is_counted(play: Play, max_steps: int) -> Iterator[None]:
+def _fit_is_counted(play: Play, max_steps: int, unmarked: OwnLoop) -> Iterator[None]:
     """While it lasts, every `fit` has a callback more.
 
     Keras has no place where a callback could be registered for all models, so its `fit` is wrapped, in this process,
@@ -178,7 +229,8 @@ def _fit_is_counted(play: Play, max_steps: int) -> Iterator[None]:
         else:
             bound.arguments["callbacks"] = [counting, *(keras.tree.flatten(callbacks) if callbacks else [])]
         try:
-            return fit(*bound.args, **bound.kwargs)
+            with unmarked.paused():
+                return fit(*bound.args, **bound.kwargs)
         except Exception as error:
             # The script may catch it and go on with less, but the rehearsal is over here.
             if not play.is_over and is_out_of_memory(error):

@@ -112,6 +112,40 @@ def test_a_model_that_is_never_built_is_estimated_and_an_error_that_the_script_h
     assert row.count("KiB") + row.count("MiB") == 3
 
 
+OWN_LOOP = """
+    import sys
+    import keras, tensorflow as tf
+    model = keras.Sequential([keras.Input((256,)), keras.layers.Dense(500, activation="tanh"), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.Adam()
+
+    def train(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+    if sys.argv[1] == "compiled":
+        train = tf.function(train)
+    for step in range(10_000):
+        train(tf.ones((4000, 256)))
+"""
+
+
+@pytest.mark.parametrize("how", ["compiled", "eagerly"])
+def test_a_loop_that_nobody_marks_is_ended_after_its_steps_and_explained_where_it_dies(tmp_path, how):
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(OWN_LOOP))
+    ran = memest(str(path), "--max-steps", "3", "--", how)
+    assert ran.returncode == cli.COMPLETED, ran.stderr
+    assert "The rehearsal completed 3 steps" in ran.stdout
+    measured = {line.split()[0]: line for line in ran.stdout.splitlines() if "MiB" in line}
+    # The weights were there before; what the layers make, 4000 rows of 500, is of the steps.
+    assert float(measured["build"].split()[1]) < 4000 * 500 * 4 / 2**20 < float(measured["step"].split()[1])
+    assert "its optimizers count" in " ".join(ran.stdout.split())
+    died = memest(str(path), "--memory-limit", "10MiB", "--", how)
+    assert died.returncode == cli.DIED
+    assert "The rehearsal died in the first step within 10.0 MiB." in died.stdout, died.stderr
+
+
 def test_an_argument_of_the_script_s_own_belongs_behind_the_dashes(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["rehearse", __file__, "--epochs", "3"])

@@ -174,6 +174,11 @@ def test_what_a_log_says_is_no_failure_is_none():
     assert facts(f"{NO_FAILURE}\nKilled", "source") == ("the host",)
 
 
+def test_what_keras_writes_in_bold_is_plain():
+    text = "\x1b[1mOOM when allocating tensor with shape[2,3] and type float on x by allocator cpu_bfc\x1b[0m"
+    assert facts(text, "message", "bytes", "allocator") == (text[4:-4], 24, "cpu_bfc")
+
+
 @pytest.mark.parametrize(
     ("node", "op", "device"),
     [
