@@ -38,7 +38,7 @@ def drawn_batches(configuration: Configuration, model: keras.Model, *, targets: 
             return tf.cast(tf.random.stateless_uniform(shape, seed, 0, bound, tf.int64), dtype)
 
         batch = _drawn_batch(configuration, model, one)
-        return batch if targets else inputs_of(configuration, batch)
+        return keras.tree.lists_to_tuples(batch if targets else inputs_of(configuration, batch))
 
     return tf.data.Dataset.range(2**40).map(draw).with_options(_options())
 

@@ -1,11 +1,12 @@
 """What saving a model, or logging its histograms, takes of the host's memory.
 
-Measured as the rise of the resident set over models of one and of many layers (`benchmarks/saving.py`). A `.keras` file
-is put together in memory before it is written, and each array in turn has two copies beside it; `.weights.h5` goes to
-disk array by array; a legacy `.h5` file has the arrays of a whole layer, or of the optimizer, in a list, and a copy of
-the one at work. TensorFlow writes a checkpoint through a buffer, straight from the variables where these lie in the
-host's memory; from a GPU all of them are copied first. TensorBoard's histograms make a one-hot tensor of 30 columns in
-float64 from every weight.
+Measured as the rise of the resident set over models of one and of many layers (`benchmarks/saving.py`), and array by
+array. A `.keras` file is put together in memory before it is written. The array that goes into it has a copy beside it,
+one of the optimizer's two, because the optimizer holds what it hands over; so has one that malloc keeps for the next.
+Before, each array has two copies for a moment. `.weights.h5` goes to disk array by array; a legacy `.h5` file has the
+arrays of a whole layer, or of the optimizer, in a list, and a copy of the one at work. TensorFlow writes a checkpoint
+through a buffer, straight from the variables where these lie in the host's memory; from a GPU all of them are copied
+first. TensorBoard's histograms make a one-hot tensor of 30 columns in float64 from every weight.
 """
 
 from __future__ import annotations
@@ -39,6 +40,13 @@ _NAME = "checkpoint"
 # in besides: 1.7 MB of TensorFlow's code, and up to 1.5 MB of books; with four models it took 10.1 to 11.6 MB in all.
 CHECKPOINT_BUFFER = 8 * 2**20
 FIRST_CHECKPOINT = 2_500_000
+
+# What the functions of a layer with weights take that an export traces; 0.6 to 0.9 MB of dense and convolutional ones,
+# more of recurrent ones.
+EXPORTED_LAYER = 750_000
+
+# Freed arrays of no more than this glibc's malloc keeps (DEFAULT_MMAP_THRESHOLD_MAX); larger ones are given back.
+KEPT_BY_MALLOC = 32 * 2**20
 
 # What can be passed as `saves`, for those who pass something else.
 _WAYS = (
@@ -157,28 +165,33 @@ def _cost_of_path(path: str, stored: _Stored, device: str, *, weights_only: bool
         of = "all arrays of a layer, or of the optimizer, and another copy of one"
     elif path.endswith(".keras"):
         most = written = 0
-        for size in [*stored.weights, *stored.slots]:
+        for number, size in enumerate([*stored.weights, *stored.slots]):
             written += size
-            most = max(most, written + 2 * size)
-        of = "the file, weights and optimizer variables, and two more copies of one of them"
+            copies = 2 if number >= len(stored.weights) or size <= KEPT_BY_MALLOC else 1
+            most = max(most, written + copies * size)
+        of = "the file, weights and optimizer variables, and one or two more copies of one of them"
     else:
-        return _cost_of_checkpoint(f"Exporting to {path!r}", stored.weights, device)
+        traced = EXPORTED_LAYER * len(stored.layers)
+        return _cost_of_checkpoint(f"Exporting to {path!r}", stored.weights, device, traced)
     return HostCost(most, f"Saving {path!r} takes {format_bytes(most)} of the host's memory: {of}.")
 
 
-def _cost_of_checkpoint(what: str, saved: Sequence[int], device: str) -> HostCost:
+def _cost_of_checkpoint(what: str, saved: Sequence[int], device: str, traced: int = 0) -> HostCost:
+    own = CHECKPOINT_BUFFER + FIRST_CHECKPOINT + traced
     if device == GPU:
-        most = sum(saved) + CHECKPOINT_BUFFER + FIRST_CHECKPOINT
+        most = sum(saved) + own
         return HostCost(
             most,
             f"{what} takes {format_bytes(most)} of the host's memory: TensorFlow copies all variables from the GPU "
             "before it writes the first (read in its sources, not measured).",
         )
-    most = CHECKPOINT_BUFFER + FIRST_CHECKPOINT
+    besides = (
+        ", what the first save brings in, and the layers' functions" if traced else " and what the first save brings in"
+    )
     return HostCost(
-        most,
-        f"{what} takes {format_bytes(most)} of the host's memory, whatever the model: TensorFlow's write buffer, and "
-        "what the first save brings in. The variables are written from where they are.",
+        own,
+        f"{what} takes {format_bytes(own)} of the host's memory: TensorFlow's write buffer{besides}. The variables are "
+        "written from where they are, however large.",
     )
 
 
