@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
-from tensorboard_plugin_memest.estimation.births import birth_events, existing_events
+from tensorboard_plugin_memest.estimation.births import birth_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.eager_execution import EagerExecution, EagerPlan
 from tensorboard_plugin_memest.estimation.events import Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.phases import TYPICAL
 from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
-from tensorboard_plugin_memest.estimation.small import handle_event
 from tensorboard_plugin_memest.estimation.training import Training
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes, workspaces_of
@@ -93,8 +92,7 @@ def _stretches(
     handles = device.kind == CPU
     if training.built is not None:
         yield _Stretch("build", birth_events(training.built, store, handles=handles))
-    yield _Stretch("", [handle_event() for _ in training.others if handles])
-    yield _Stretch("", [event for one in training.others for event in existing_events(one, store)])
+    yield _Stretch("", birth_events(training.others, store, handles=handles))
     first = next((plan for plan in plans if plan.step.phase in ("first_step", "step")), None)
     for plan in plans:
         if plan is first:

@@ -14,7 +14,6 @@ from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, 
 from tensorboard_plugin_memest.estimation.births import (
     Birth,
     birth_events,
-    existing_events,
     sent_birth_events,
     shared_birth_events,
 )
@@ -26,8 +25,7 @@ from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_
 from tensorboard_plugin_memest.estimation.folding import is_folded
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
-from tensorboard_plugin_memest.estimation.small import handle_event, trace_events
-from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.estimation.small import trace_events
 from tensorboard_plugin_memest.memory.estimate import Phase
 
 # How often a run is played, each time with other readers of a tensor first where addresses decide about that, and with
@@ -80,7 +78,7 @@ class Run:
     Attributes:
         built: the variables that building and compiling the model creates, in order; None when that is not known.
         slots: the variables that the first step creates, in order.
-        others: variables that exist besides, with no known birth.
+        others: variables that exist before, in order.
         program: one step of training; None where nothing is trained.
         parts: for each of its nodes, which part of the step it belongs to.
         further: phases that come after training.
@@ -90,7 +88,7 @@ class Run:
 
     built: Sequence[Birth] | None
     slots: Sequence[Birth]
-    others: Sequence[Variable]
+    others: Sequence[Birth]
     program: Program | None
     parts: Sequence[str]
     further: Sequence[Further] = ()
@@ -315,9 +313,7 @@ def _play(
 def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store, handles=device.kind == CPU))
-    yield _Stretch("", _on_the_host(device, [handle_event() for _ in run.others]))
-    for variable in run.others:
-        yield _Stretch("", existing_events(variable, store))
+    yield _Stretch("", birth_events(run.others, store, handles=device.kind == CPU))
     ways = iter(play.ways)
     if run.program is not None:
         yield from _trained(run, device, run.program, play, next(ways), store)

@@ -19,9 +19,12 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import Fu
 from tensorboard_plugin_memest.estimation.around import around, untouched_surroundings
 from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.called import traced_step
+from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager_step import EagerStep, follow
+from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
+from tensorboard_plugin_memest.estimation.layers import outermost_layers
 from tensorboard_plugin_memest.estimation.mode import EAGER, EAGER_EVERYWHERE, GRAPH, XLA, Mode
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_one_device
@@ -63,6 +66,7 @@ def training_of_step(
     roots = [step_function, specs, dict(named_specs)]
     things = around(roots)
     _require_one_device(things)
+    models = [one for one in outermost_layers(things) if isinstance(one, keras.Model) and one.built]
     creations = Creations()
     with untouched_surroundings(roots), untouched_objects(things), creations.recorded():
         eager_steps: list[EagerStep] = []
@@ -98,6 +102,7 @@ def training_of_step(
             eager_steps=eager_steps,
             trains=True,
             creations=creations,
+            before=_births_before(models, trace, call.batch_size),
         )
 
 
@@ -305,6 +310,16 @@ def _followed(
     if later is first:
         return later.trace, births, others, [replace(first.step, phase="step")]
     return later.trace, births, others, [replace(first.step, births=born), later.step]
+
+
+def _births_before(models: Sequence[keras.Model], trace: Trace, batch_size: int) -> list[Birth]:
+    """How the variables of `models` came to be, where copies of these show it.
+
+    That decides where in the pool they lie, and which gaps are between them.
+    """
+    copied = [pair for model in models for pair in creations_of_copy(model, Given(batch_size)) or ()]
+    found = {trace.variables.of_handle(variable.handle): run for variable, run in copied}
+    return [Birth(variable, run) for variable, run in found.items() if variable is not None]
 
 
 def _optimizers(trace: Trace, things: Sequence[Any]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ SMALL = 2**20
 QUICK_OPS = 2000
 
 # What building a variable does to memory where nobody saw it: it is there.
-_UNSEEN = EagerRun()
+UNSEEN = EagerRun()
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class Training:
         eager_steps: its steps as they run eagerly, where they do.
         trains: whether it is trained; else `trace` is a step of prediction.
         creations: the variables that never came to be.
+        before: variables that came to be before what is estimated begins, in order, as far as that is known.
         workers: how many processes train together.
     """
 
@@ -126,6 +127,7 @@ class Training:
     eager_steps: list[EagerStep]
     trains: bool
     creations: Creations
+    before: Sequence[Birth] = ()
     workers: int = 1
 
     @property
@@ -149,10 +151,10 @@ class Training:
         return self.steps[self.batch_size]
 
     @property
-    def others(self) -> list[Variable]:
-        """The variables that exist besides those whose birth is known."""
-        born = {birth.variable for birth in [*(self.built or []), *self.slots]}
-        return [variable for variable in self.trace.variables.all if variable not in born]
+    def others(self) -> list[Birth]:
+        """The variables that exist before any phase; those that nobody saw come to be are there at once."""
+        born = {birth.variable for birth in [*(self.built or []), *self.slots, *self.before]}
+        return [*self.before, *(Birth(one, UNSEEN) for one in self.trace.variables.all if one not in born)]
 
     def resized(self, batch_size: int, step: TracedStep) -> Training:
         """The training for another batch size, for which `step` is the step."""
@@ -324,7 +326,7 @@ def _training(
         known = {birth.variable for birth in [*built, *(birth for _, birth in births)]}
         # Slots that exist are those of a training that went on for a while already.
         built += [
-            Birth(variable, _UNSEEN)
+            Birth(variable, UNSEEN)
             for variable in trace.variables.all
             if variable not in known and not (variable.category is Category.OPTIMIZER_SLOTS and variable.weight)
         ]

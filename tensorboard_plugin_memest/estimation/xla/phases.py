@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
-from tensorboard_plugin_memest.estimation.births import Birth, birth_events, existing_events, shared_birth_events
+from tensorboard_plugin_memest.estimation.births import Birth, birth_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
@@ -69,14 +69,14 @@ class CompiledRun:
     Attributes:
         built: the variables that building and compiling the model creates, in order; None when that is not known.
         slots: the variables that the first step creates, in order.
-        others: variables that exist besides, with no known birth.
+        others: variables that exist before, in order.
         step: one step of training; None where nothing is trained.
         further: phases that come after training.
     """
 
     built: Sequence[Birth] | None
     slots: Sequence[Birth]
-    others: Sequence[Variable]
+    others: Sequence[Birth]
     step: CompiledStep | None
     further: Sequence[FurtherStep] = ()
 
@@ -108,8 +108,7 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
 def _stretches(run: CompiledRun, device: Device, store: VariableStore) -> Iterator[_Stretch]:
     if run.built is not None:
         yield _Stretch("build", birth_events(run.built, store, handles=device.kind == CPU))
-    others = [event for variable in run.others for event in existing_events(variable, store)]
-    yield _Stretch("", others)
+    yield _Stretch("", birth_events(run.others, store, handles=device.kind == CPU))
     if run.step is not None:
         yield _Stretch("", _tensors(run.step))
         slots = shared_birth_events(run.slots, store, on_the_host=device.kind == CPU)

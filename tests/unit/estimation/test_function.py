@@ -475,3 +475,17 @@ def test_other_batch_sizes_are_those_of_the_arguments():
     assert fixed.at_batch_size(largest).fits(limit)
     with pytest.raises(UsageError, match="positive integer"):
         fixed.at_batch_size(0)
+
+
+# What lies where
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_models_that_exist_lie_in_the_pool_as_building_them_left_it(run_eagerly):
+    sizes = (900, 700, 500, 300)
+    model = keras.Sequential([keras.Input((800,)), *(L.Dense(size) for size in sizes)])
+    built = estimate(model, batch_size=None, predict_batch_size=8, jit_compile=False).phases["build"].timeline
+    made = estimate_function(lambda x: model(x), tf.TensorSpec((8, 800)), run_eagerly=run_eagerly)
+    before = made.phases["first_step"].timeline.live_bytes[0]
+    # What initializers left was handed out whole.
+    assert before == built.live_bytes[-1] > 1.2 * made.resident_bytes
