@@ -19,6 +19,10 @@ from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.measured import EVALUATE, PREDICT
 
+_OVERLAPPED = (
+    "Batches of evaluation or prediction that ran beside steps of other threads could not be told apart from these, so "
+    "they are not recorded by themselves."
+)
 _HOW = "with memest.monitor(logdir) as m: ... with m.step(): train_step(batch)"
 
 
@@ -69,11 +73,18 @@ def monitor(
     return Monitor(resolve_logdir(logdir), estimate, parse_profile_batch(profile_batch), allocators)
 
 
+class _OfThread(threading.local):
+    """What each thread has of its own: how many of its steps are open."""
+
+    steps = 0
+
+
 class Monitor:
     """What `memest.monitor` gives; see there. Its steps may come from several threads.
 
     Steps that overlap share the devices, so no peak is one step's alone: they are measured together, from the beginning
-    of the first to the end of the last, and recorded as so many steps with one peak.
+    of the first to the end of the last, and recorded as so many steps with one peak. A batch of evaluation or
+    prediction that overlaps a step is part of what is measured then, and not recorded by itself.
 
     Args:
         logdir: the run's directory.
@@ -99,6 +110,8 @@ class Monitor:
         self._is_on = False
         self._inside = 0
         self._overlapping = 0
+        self._mine = _OfThread()
+        self._other_batch: object | None = None  # the one of evaluation or prediction that is measured
         self._told: BaseException | None = None
 
     @property
@@ -138,8 +151,10 @@ class Monitor:
             raise UsageError(f"steps is how many steps run together, an integer of at least 1, not {steps!r}.")
         with self._lock:
             self._inside += 1
+            self._mine.steps += 1
             if self._inside == 1:
                 self._overlapping = 0
+                self._give_up_other()
                 if self._run is not None:
                     self._run.begin_batch(steps)
                 for observer in OBSERVERS:
@@ -150,6 +165,7 @@ class Monitor:
         except BaseException as error:
             with self._lock:
                 self._inside -= 1
+                self._mine.steps -= 1
                 self._overlapping -= steps
                 self._told = error
                 if self._run is not None:
@@ -158,6 +174,7 @@ class Monitor:
             raise
         with self._lock:
             self._inside -= 1
+            self._mine.steps -= 1
             self._leave()
 
     def _leave(self) -> None:
@@ -187,20 +204,38 @@ class Monitor:
 
     @contextlib.contextmanager
     def _other(self, kind: str) -> Iterator[None]:
-        if not self._is_on or self._inside:
+        if not self._is_on or self._mine.steps:
             raise UsageError(f"A batch of {kind} belongs inside the with block of its monitor and outside of any step.")
         if self._run is None:
             yield
             return
-        self._run.begin_other_batch(kind, 1)
+        mine = object()
+        with self._lock:
+            if self._inside or self._other_batch is not None:
+                self._run.note(_OVERLAPPED)
+            else:
+                self._other_batch = mine
+                self._run.begin_other_batch(kind, 1)
         try:
             yield
         except BaseException as error:
-            self._told = error
-            self._run.fail(error, kind)
-            self._run.discard_batch()
+            with self._lock:
+                self._told = error
+                self._run.fail(error, kind)
+                if self._other_batch is mine:
+                    self._other_batch = None
+                    self._run.discard_batch()
             raise
-        self._run.end_other_batch()
+        with self._lock:
+            if self._other_batch is mine:
+                self._other_batch = None
+                self._run.end_other_batch()
+
+    def _give_up_other(self) -> None:
+        """A step begins: a batch of evaluation or prediction that is open is measured no longer."""
+        if self._other_batch is not None and self._run is not None:
+            self._other_batch = None
+            self._run.note(_OVERLAPPED)
 
     def _begin(self) -> None:
         if self._run is None:

@@ -79,6 +79,7 @@ class Play:
         """What follows is a step, or still belongs to building: `end_step`, if it is called, tells."""
         if self._phase == "build":
             self._measure(0, completed=True)
+            self.tell()
             tf.config.experimental.reset_memory_stats(_DEVICE)
         else:
             self.begin_step()

@@ -191,3 +191,32 @@ def test_misuse_is_told(tmp_path):
             pass
     with pytest.raises(ValueError, match="profile_batch"):
         memest.monitor(tmp_path, profile_batch="x")
+
+
+def test_evaluation_beside_a_step_of_another_thread_is_no_error_and_is_told(tmp_path):
+    """Both ways: it begins during a step, and a step begins during it."""
+    allocator = Fake([(0, 0), (1, 1), (2, 7), (3, 3), (1, 1), (2, 9), (1, 1), (2, 5)])
+    with memest.monitor(tmp_path, allocators=lambda: Found((allocator,))) as m:
+        for first, second in [(m.step, m.evaluation), (m.evaluation, m.step)]:
+            begun, over = threading.Event(), threading.Event()
+
+            def hold(first=first, begun=begun, over=over):
+                with first():
+                    begun.set()
+                    assert over.wait(60)
+
+            thread = threading.Thread(target=hold)
+            thread.start()
+            assert begun.wait(60)
+            with second():
+                pass
+            over.set()
+            thread.join()
+        with m.prediction():
+            pass
+    assert m.steps == 2
+    logged = read_log(tmp_path)
+    assert [window.peak_bytes for window in logged.peaks["GPU:0"].windows] == [7, 9]
+    apart = [record for record in logged.records if isinstance(record, MeasuredBeside) and record.what != "host"]
+    assert [(record.what, record.peaks.peak_bytes) for record in apart] == [("predict", 5)]
+    assert sum("ran beside steps of other threads" in note for note in logged.notes) == 1
