@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import tensorflow as tf
 
@@ -79,7 +80,8 @@ def list_result(
             return ListResult([TensorList(zeros)])
         case "AddN" if given:
             lists = [given_list.elements for given_list in inputs if isinstance(given_list, TensorList)]
-            return ListResult([TensorList([_sum(elements, allocate) for elements in zip(*lists, strict=False)])])
+            # How long a list is meant to be is not always known.
+            return ListResult([TensorList([_sum(elements, allocate) for elements in zip_longest(*lists)])])
         case "TensorListPushBack" if given:
             made = _writable(given)
             made.elements.append(_held(inputs[1]))
@@ -110,7 +112,7 @@ def _sum(elements: Sequence[Buffer | None], allocate: Allocate) -> Buffer | None
 def _position(given: TensorList, iteration: int, known: int | None) -> int:
     """Which element of a list is meant."""
     position = iteration if known is None else known
-    return position % len(given.elements) if given.elements else 0
+    return position % len(given.elements) if given.elements else position
 
 
 def _element_sizes(node: Node) -> list[int]:

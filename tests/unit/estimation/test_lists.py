@@ -117,6 +117,22 @@ def test_setting_beyond_the_end_makes_the_list_longer():
     assert elements(result) == [new]
 
 
+def test_setting_beyond_the_end_of_a_list_of_which_no_length_is_known_sets_the_element_that_is_meant():
+    new = held(400)
+    result, _ = run("TensorListSetItem", listing(), None, new, iteration=2)
+    assert elements(result) == [None, None, new]
+
+
+def test_a_sum_of_lists_is_as_long_as_the_longest_and_shares_what_only_one_has():
+    first, last, added = held(100), held(100), held(100)
+    result, made = run("AddN", listing(first, last), listing(added))
+    assert made.all == [(0, 100)]
+    sum_of_both, shared = elements(result)
+    assert sum_of_both not in (first, added)
+    assert shared is last
+    assert last.references == 3, "both lists hold it, and this test"
+
+
 def test_an_element_is_read_without_a_copy():
     first, second = held(100), held(200)
     result, made = run("TensorListGetItem", listing(first, second), None, iteration=1)
