@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -199,25 +199,38 @@ def test_runs_are_held_against_each_other(tab: Tab) -> None:
     expect(tab.get("compare-table")).to_have_count(0)
 
 
+def saved_records(tab: Tab, test_id: str, name: str) -> list[dict[str, Any]]:
+    """What an export gives; as CSV the same as in JSON."""
+    menu = tab.get(test_id)
+    menu.locator("summary").click()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for format, read in (("csv", lambda text: list(csv.DictReader(io.StringIO(text)))), ("json", json.loads)):
+        with tab.page.expect_download() as saved:
+            menu.locator(f"[data-format='{format}']").click()
+        assert saved.value.suggested_filename == f"adam-{name}.{format}"
+        found[format] = read(Path(saved.value.path()).read_text())
+    menu.locator("summary").press("Escape")
+    cells = [
+        {key: value if isinstance(value, str) else _cell(value) for key, value in row.items()} for row in found["json"]
+    ]
+    assert found["csv"] == cells
+    return found["json"]
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else json.dumps(value)
+
+
 def test_layers_are_exported_with_exact_bytes(tab: Tab) -> None:
     estimate = sample_estimate()
     expected = {layer.path: layer for layer in estimate.layers}
-    found = {}
-    for format in ("csv", "json"):
-        tab.get("layers-export").locator("summary").click()
-        with tab.page.expect_download() as saved:
-            tab.get("layers-export").locator(f"[data-format='{format}']").click()
-        assert saved.value.suggested_filename == f"adam-layers.{format}"
-        text = Path(saved.value.path()).read_text()
-        found[format] = list(csv.DictReader(io.StringIO(text))) if format == "csv" else json.loads(text)
-        tab.get("layers-export").locator("summary").press("Escape")
-    for rows in found.values():
-        assert {row["layer"]: int(row["bytes_at_peak"]) for row in rows} == {
-            path: layer.bytes_at_peak for path, layer in expected.items()
-        }
-        for row in rows:
-            for category in estimate.peak_phase.categories:
-                assert int(row[category.value]) == expected[row["layer"]].bytes_per_category.get(category, 0)
+    rows = saved_records(tab, "layers-export", "layers")
+    assert {row["layer"]: row["bytes_at_peak"] for row in rows} == {
+        path: layer.bytes_at_peak for path, layer in expected.items()
+    }
+    for row in rows:
+        for category in estimate.peak_phase.categories:
+            assert row[category.value] == expected[row["layer"]].bytes_per_category.get(category, 0)
 
 
 def test_a_chart_is_saved_as_a_picture_and_as_numbers(tab: Tab) -> None:
@@ -241,19 +254,26 @@ def test_a_chart_is_saved_as_a_picture_and_as_numbers(tab: Tab) -> None:
 
 def test_a_comparison_is_exported_with_exact_bytes(tab: Tab) -> None:
     tab.go(run="adam", compare="sgd")
-    menu = tab.get("compare-export")
-    found = []
-    for format in ("csv", "json"):
-        menu.locator("summary").click()
-        with tab.page.expect_download() as saved:
-            menu.locator(f"[data-format='{format}']").click()
-        text = Path(saved.value.path()).read_text()
-        found.append(list(csv.DictReader(io.StringIO(text))) if format == "csv" else json.loads(text))
-        menu.locator("summary").press("Escape")
-    for rows in found:
-        row = next(row for row in rows if "predicted" in row.values())
-        expected = {sample_estimate().peak_bytes, sample_estimate(optimizer="SGD").peak_bytes}
-        assert expected <= {int(value) for value in row.values() if re.fullmatch(r"-?\d+", str(value))}
+    rows = saved_records(tab, "compare-export", "compared")
+    row = next(row for row in rows if "predicted" in row.values())
+    assert {sample_estimate().peak_bytes, sample_estimate(optimizer="SGD").peak_bytes} <= set(row.values())
+
+
+def test_what_is_alive_and_what_to_change_and_the_pipeline_are_exported_with_exact_bytes(tab: Tab) -> None:
+    alive = sample_estimate().phases["step"].live_at_peak
+    rows = saved_records(tab, "alive-export", "alive")
+    assert Counter((row["name"], row["role"], row["bytes"]) for row in rows for _ in range(row["count"])) == Counter(
+        (item.name, item.role, item.bytes) for item in alive
+    )
+    advice = sample_advice()
+    rows = saved_records(tab, "advice-export", "changes")
+    assert [(row["change"], row["peak_bytes"], row["does_not_help"]) for row in rows] == [
+        (lever.title, lever.peak_bytes, lever.reason) for lever in (*advice.levers, *advice.useless)
+    ]
+    rows = saved_records(tab, "host-export", "pipeline")
+    assert [(row["stage"], row["bytes"]) for row in rows] == [
+        (stage.name, stage.bytes) for stage in sample_host().stages
+    ]
 
 
 def test_the_code_of_a_change_is_copied(tab: Tab) -> None:

@@ -1,12 +1,14 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import type { Unit } from "../format/bytes";
+import type { Fields } from "../format/records";
 import type { Advice, Lever } from "../model/types";
 import { base, card, lists } from "../style/shared";
 import { counted } from "../views/words";
 import type { Change } from "./changes-table";
 import "./changes-table";
 import { bytes } from "./figure";
+import "./records-export";
 
 /** Of the peak: what saves less is folded away at first, unless it decides whether the training fits. */
 const LITTLE = 0.02;
@@ -15,6 +17,7 @@ const LITTLE = 0.02;
 @customElement("memest-advice-card")
 export class AdviceCard extends LitElement {
   @property({ attribute: false }) advice!: Advice;
+  @property() run = "";
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
@@ -34,6 +37,13 @@ export class AdviceCard extends LitElement {
                   >`
           }
         </span>
+        <memest-records-export
+          class="controls"
+          data-testid="advice-export"
+          run=${this.run}
+          name="changes"
+          .records=${() => [...levers, ...useless].map(changeRecord)}
+        ></memest-records-export>
       </header>
       ${levers.length ? nothing : html`<p class="soft">No change that was tried saves any memory.</p>`}
       ${much.length ? this.#table(much) : nothing} ${this.#combination()}
@@ -127,4 +137,8 @@ export class AdviceCard extends LitElement {
       }
     `,
   ];
+}
+
+function changeRecord({ title, peak_bytes, needs_bytes, saving_bytes, fits, cost, code, reason }: Lever): Fields {
+  return { change: title, peak_bytes, needs_bytes, saving_bytes, fits, cost, does_not_help: reason, code };
 }

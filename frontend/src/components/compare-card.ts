@@ -2,8 +2,6 @@ import { css, html, LitElement, nothing, type PropertyValues, type TemplateResul
 import { customElement, property } from "lit/decorators.js";
 import { ref } from "lit/directives/ref.js";
 import { exactBytes, grouped, type Unit } from "../format/bytes";
-import { csv, json } from "../format/records";
-import { download, fileName } from "../host/download";
 import { valueOf, type Load } from "../model/load";
 import type { Bytes, Compared, ComparedRow } from "../model/types";
 import { base, card, fields, tables } from "../style/shared";
@@ -12,7 +10,7 @@ import { segmentsOf } from "../views/phases";
 import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
 import { bytes, plainBytes } from "./figure";
-import "./menu";
+import "./records-export";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
 
 /** Runs side by side: what each needs, and where they differ. */
@@ -51,7 +49,16 @@ export class CompareCard extends LitElement {
             />
             only what differs
           </label>
-          ${value ? this.#exports(value) : nothing}
+          ${
+            value
+              ? html`<memest-records-export
+                  data-testid="compare-export"
+                  run=${value.runs[0]?.name ?? ""}
+                  name="compared"
+                  .records=${() => comparedRecords(value)}
+                ></memest-records-export>`
+              : nothing
+          }
           <button type="button" class="link" @click=${() => choose(this, { compare: "" })}>Stop comparing</button>
         </span>
       </header>
@@ -190,20 +197,6 @@ export class CompareCard extends LitElement {
             : html`<td class="number soft">–</td>`,
       )}
     </tr>`;
-  }
-
-  #exports(compared: Compared): TemplateResult {
-    const save = (format: "csv" | "json"): void => {
-      const records = comparedRecords(compared);
-      const content = format === "csv" ? csv(records) : json(records);
-      download(fileName(compared.runs[0]?.name ?? "", "compared", format), new Blob([content]));
-    };
-    return html`<memest-menu label="Export" data-testid="compare-export">
-      <div class="choice">
-        <button type="button" class="link" data-format="csv" @click=${() => save("csv")}>CSV, exact bytes</button>
-        <button type="button" class="link" data-format="json" @click=${() => save("json")}>JSON, exact bytes</button>
-      </div>
-    </memest-menu>`;
   }
 
   static override styles = [

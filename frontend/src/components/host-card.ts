@@ -7,11 +7,13 @@ import { bars } from "./bar";
 import type { Change } from "./changes-table";
 import "./changes-table";
 import { bytes, titleOf } from "./figure";
+import "./records-export";
 
 /** The data pipeline on the host, stage by stage: what each holds, why, and which changes would need less. */
 @customElement("memest-host-card")
 export class HostCard extends LitElement {
   @property({ attribute: false }) host!: HostEstimate;
+  @property() run = "";
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
@@ -24,6 +26,13 @@ export class HostCard extends LitElement {
             slack_bytes ? html`, and up to ${bytes(slack_bytes, this.unit)} of allocators' overhead` : nothing
           }${startup_bytes > peak_bytes ? html`; for a moment at the start ${bytes(startup_bytes, this.unit)}` : nothing}
         </span>
+        <memest-records-export
+          class="controls"
+          data-testid="host-export"
+          run=${this.run}
+          name="pipeline"
+          .records=${() => stages.map(({ name, bytes, elements, element_bytes, reason }) => ({ stage: name, bytes, elements, element_bytes, reason }))}
+        ></memest-records-export>
       </header>
       <table>
         <thead>

@@ -1,7 +1,5 @@
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
-import { csv, json } from "../format/records";
-import { download, fileName } from "../host/download";
 import { joined, parted, type Place } from "../model/place";
 import { CATEGORIES, type Estimate } from "../model/types";
 import { LABELS } from "../style/palette";
@@ -13,6 +11,7 @@ import { counted, phaseLabel } from "../views/words";
 import { choose } from "./choose";
 import "./layer-table";
 import "./menu";
+import "./records-export";
 import "./term";
 
 /** Every layer with its bytes at the peak, nested ones as a tree; what is on show of it is chosen here. */
@@ -72,7 +71,14 @@ export class LayersCard extends LitElement {
               : nothing
           }</span
         >
-        <span class="controls">${this.#exports()}</span>
+        <memest-records-export
+          class="controls"
+          data-testid="layers-export"
+          run=${this.run}
+          name="layers"
+          .records=${() => layerRecords(this.#tree.list(sortingOf(place), filterOf(place)), this.#available)}
+          ><p class="soft">Every layer that the filter lets through, folded or not.</p></memest-records-export
+        >
       </header>
       ${this.#tools()}
       <memest-layer-table
@@ -188,30 +194,6 @@ export class LayersCard extends LitElement {
     </fieldset>`;
   }
 
-  #exports(): TemplateResult {
-    return html`<memest-menu label="Export" data-testid="layers-export">
-      <div class="choice">
-        <button type="button" class="link" data-format="csv" @click=${() => this.#export("csv")}>
-          CSV, exact bytes
-        </button>
-        <button type="button" class="link" data-format="json" @click=${() => this.#export("json")}>
-          JSON, exact bytes
-        </button>
-        <p class="soft">Every layer that the filter lets through, folded or not.</p>
-      </div>
-    </memest-menu>`;
-  }
-
-  #export(format: "csv" | "json"): void {
-    const rows = this.#tree.list(sortingOf(this.place), filterOf(this.place));
-    const records = layerRecords(rows, this.#available);
-    const content =
-      format === "csv"
-        ? new Blob([csv(records)], { type: "text/csv" })
-        : new Blob([json(records)], { type: "application/json" });
-    download(fileName(this.run, "layers", format), content);
-  }
-
   #columns(): Column[] {
     return shownColumns(this.#available, parted(this.place.columns));
   }
@@ -275,7 +257,7 @@ export class LayersCard extends LitElement {
         font-weight: 600;
         padding: 0 0 4px;
       }
-      .choice p {
+      memest-records-export p {
         margin: 4px 0 0;
         font-size: 12px;
         max-width: 26ch;

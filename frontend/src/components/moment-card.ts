@@ -1,7 +1,8 @@
 import { css, html, LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { ref } from "lit/directives/ref.js";
-import { exactBytes, formatShare, type Unit } from "../format/bytes";
+import { exactBytes, formatShape, formatShare, type Unit } from "../format/bytes";
+import type { Fields } from "../format/records";
 import type { Theme } from "../host/theme";
 import { valueOf, type Load } from "../model/load";
 import { CATEGORIES, GROUPINGS, type AliveItem, type Grouping, type Moment, type MomentGroup } from "../model/types";
@@ -13,6 +14,7 @@ import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
 import { bytes, plainBytes } from "./figure";
 import { ITEM_COLUMNS, itemTable } from "./item-rows";
+import "./records-export";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
 import "./treemap";
 
@@ -32,6 +34,7 @@ const GROUP_COLUMNS = 5;
 @customElement("memest-moment-card")
 export class MomentCard extends LitElement {
   @property({ attribute: false }) moment: Load<Moment> = { state: "idle" };
+  @property() run = "";
   /** Phase of the predicted timeline that the moment is of; null for a profile. */
   @property() phase: string | null = null;
   /** Whether a moment was chosen, and not the peak that is shown without. */
@@ -77,17 +80,29 @@ export class MomentCard extends LitElement {
             ? html`<button type="button" class="link" @click=${() => choose(this, { moment: "" })}>To the peak</button>`
             : nothing
         }
-        <div class="controls segments" role="group" aria-label="What is alive, added up by">
-          ${[...GROUPINGS, "each" as const].map(
-            (by) =>
-              html`<button
-                type="button"
-                aria-pressed=${by === this.by ? "true" : "false"}
-                @click=${() => choose(this, { by: by === "layer" ? "" : by })}
-              >
-                ${NAMES[by]}
-              </button>`,
-          )}
+        <div class="controls">
+          <div class="segments" role="group" aria-label="What is alive, added up by">
+            ${[...GROUPINGS, "each" as const].map(
+              (by) =>
+                html`<button
+                  type="button"
+                  aria-pressed=${by === this.by ? "true" : "false"}
+                  @click=${() => choose(this, { by: by === "layer" ? "" : by })}
+                >
+                  ${NAMES[by]}
+                </button>`,
+            )}
+          </div>
+          ${
+            moment
+              ? html`<memest-records-export
+                  data-testid="alive-export"
+                  run=${this.run}
+                  name="alive"
+                  .records=${() => aliveRecords(moment)}
+                ></memest-records-export>`
+              : nothing
+          }
         </div>
       </header>
       ${this.#body(moment)}
@@ -221,6 +236,12 @@ export class MomentCard extends LitElement {
     scrolled,
     bars,
     css`
+      .controls {
+        display: flex;
+        flex-wrap: wrap;
+        align-items: center;
+        gap: 8px;
+      }
       .both {
         display: grid;
         gap: 12px 20px;
@@ -259,6 +280,26 @@ export class MomentCard extends LitElement {
       }
     `,
   ];
+}
+
+/** Every buffer that is alive, largest first; alike ones are one record. */
+function aliveRecords({ groups }: Moment): Fields[] {
+  return groups
+    .flatMap(({ items }) => items)
+    .sort((one, other) => other.all_bytes - one.all_bytes)
+    .map(({ layer, name, category, role, variable, shape, dtype, requested_bytes, bytes, count, all_bytes }) => ({
+      layer,
+      name,
+      category,
+      role,
+      variable,
+      shape: shape ? formatShape(shape) : "",
+      dtype,
+      requested_bytes,
+      bytes,
+      count,
+      all_bytes,
+    }));
 }
 
 /** A buffer as a group of its own. */

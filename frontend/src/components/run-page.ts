@@ -121,11 +121,12 @@ const SLOTS: readonly Slot[] = [
     id: "alive",
     title: "What is alive",
     width: "paired",
-    draw: ({ shown, theme }) => {
+    draw: ({ overview, shown, theme }) => {
       const of = momentOf(shown);
       return (
         of &&
         html`<memest-moment-card
+          .run=${overview.name}
           .moment=${shown.moment}
           .phase=${of.phase ?? null}
           .chosen=${of.at !== undefined}
@@ -183,15 +184,21 @@ const SLOTS: readonly Slot[] = [
     width: "paired",
     draw: ({ overview, shown }) =>
       overview.advice &&
-      html`<memest-advice-card .advice=${overview.advice} .unit=${shown.place.unit}></memest-advice-card>`,
+      html`<memest-advice-card
+        .run=${overview.name}
+        .advice=${overview.advice}
+        .unit=${shown.place.unit}
+      ></memest-advice-card>`,
   },
   {
     id: "host",
     title: "Data pipeline",
     width: "paired",
-    draw: ({ shown }) => {
+    draw: ({ overview, shown }) => {
       const host = valueOf(shown.host)?.host;
-      return host ? html`<memest-host-card .host=${host} .unit=${shown.place.unit}></memest-host-card>` : null;
+      return host
+        ? html`<memest-host-card .run=${overview.name} .host=${host} .unit=${shown.place.unit}></memest-host-card>`
+        : null;
     },
   },
   {

@@ -1,0 +1,53 @@
+import { css, html, LitElement, type TemplateResult } from "lit";
+import { customElement, property } from "lit/decorators.js";
+import { csv, json, type Fields } from "../format/records";
+import { download, fileName } from "../host/download";
+import { base, fields } from "../style/shared";
+import "./menu";
+
+/** Saves what a card lists, with exact bytes. The slot may say what is in it. */
+@customElement("memest-records-export")
+export class RecordsExport extends LitElement {
+  /** Makes the records when they are asked for. */
+  @property({ attribute: false }) records: () => readonly Fields[] = () => [];
+  /** What the files are named by: a run, and what of it. */
+  @property() run = "";
+  @property() name = "records";
+
+  override render(): TemplateResult {
+    return html`<memest-menu label="Export">
+      <div class="choice">
+        <button type="button" class="link" data-format="csv" @click=${() => this.#save("csv", csv, "text/csv")}>
+          CSV, exact bytes
+        </button>
+        <button
+          type="button"
+          class="link"
+          data-format="json"
+          @click=${() => this.#save("json", json, "application/json")}
+        >
+          JSON, exact bytes
+        </button>
+        <slot></slot>
+      </div>
+    </memest-menu>`;
+  }
+
+  #save(ending: string, written: (records: readonly Fields[]) => string, type: string): void {
+    download(fileName(this.run, this.name, ending), new Blob([written(this.records())], { type }));
+  }
+
+  static override styles = [
+    base,
+    fields,
+    css`
+      :host {
+        display: inline-block;
+      }
+      .choice {
+        display: grid;
+        gap: 4px;
+      }
+    `,
+  ];
+}
