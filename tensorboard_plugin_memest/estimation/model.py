@@ -361,7 +361,7 @@ def assemble(
         notes.append(training.accumulated.note)
     costs = host_costs(saving, training.trace.variables.all, device.kind)
     if costs:
-        phases["checkpoint"] = checkpoint_phase(costs, training.trace.variables.all)
+        phases["checkpoint"] = checkpoint_phase(costs, list(phases.values())[-1])
         notes += [cost.what for cost in costs]
     return Estimate(
         subject=Subject(

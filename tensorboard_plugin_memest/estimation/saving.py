@@ -19,9 +19,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.allocator import rounded
 from tensorboard_plugin_memest.estimation.device import GPU
-from tensorboard_plugin_memest.estimation.tag import variable_tag
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
@@ -33,7 +31,7 @@ from tensorboard_plugin_memest.memory.units import format_bytes
 # `buckets` of tensorboard/plugins/histogram/summary_v2.py: 30 buckets, a float64 for each of an element.
 BYTES_OF_ONE_HOT = 30 * 8
 
-_NAME = "checkpoint"
+_NAME, _BETWEEN = "checkpoint", "(between steps)"
 
 
 # The write buffer of tensorflow/core/util/tensor_bundle/tensor_bundle.cc, and what the first save of a process brings
@@ -137,20 +135,23 @@ class _Stored:
             self.layers.setdefault(one.layer, []).append(one.bytes)
 
 
-def checkpoint_phase(costs: Sequence[HostCost], variables: Sequence[Variable]) -> Phase:
-    """Between two steps the device holds the variables and nothing else, while the host saves them."""
-    items = [variable_tag(one).item(one.bytes, rounded(one.bytes)) for one in variables]
-    held = sum(item.bytes for item in items)
+def checkpoint_phase(costs: Sequence[HostCost], before: Phase) -> Phase:
+    """While the host saves the variables, the device holds what it does after `before`, the phase before."""
+    assert before.allocations is not None
+    end = len(before.timeline) - 1
+    items = before.allocations.items_at(end)
+    held = before.timeline.live_bytes[end]
     return Phase(
         name=_NAME,
         peak_bytes=held,
         requested_peak_bytes=sum(item.requested_bytes for item in items),
         peak_without_scratch_bytes=held,
         peak_range=(held, held),
-        peak_op="(between steps)",
-        live_at_peak=tuple(sorted(items, key=lambda item: (-item.bytes, item.name))),
-        timeline=Timeline("op", [0], [held], [0], ["(between steps)"]),
+        peak_op=_BETWEEN,
+        live_at_peak=items,
+        timeline=Timeline("op", [0], [held], [0], [_BETWEEN]),
         host_peak_bytes=max(cost.bytes for cost in costs),
+        pool_bytes=before.pool_bytes,
         allocations=Allocations.of((item, 0, 1) for item in items),
     )
 

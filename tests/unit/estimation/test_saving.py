@@ -62,7 +62,9 @@ def test_each_way_to_save_is_counted_on_the_host_and_the_variables_on_the_device
     made = estimate(build, batch_size=4, device=device, jit_compile=False, **how)
     phase = made.phases["checkpoint"]
     assert phase.host_peak_bytes == expected
-    assert phase.peak_bytes == made.resident_bytes == sum(item.bytes for item in phase.live_at_peak)
+    # Beside the variables there is what their chunks have too much, and on a CPU what is kept for the functions.
+    assert phase.peak_bytes == made.phases["step"].timeline.live_bytes[-1] == sum(it.bytes for it in phase.live_at_peak)
+    assert made.resident_bytes <= phase.peak_bytes < 1.5 * made.resident_bytes
     assert words in "\n".join(made.assumptions)
     assert Estimate.from_json(made.to_json()) == made
 
