@@ -11,6 +11,9 @@ import { Resized } from "./resized";
 /** From so many runs on they can be searched. */
 const MANY = 10;
 
+/** What stands beside the name of a run that ended so. */
+const CRASHED = "out of memory";
+
 /** The runs: which one is on show, and which are held against it. */
 @customElement("memest-run-picker")
 export class RunPicker extends LitElement {
@@ -26,7 +29,10 @@ export class RunPicker extends LitElement {
     new Resized(this, () => this.#reveal());
   }
 
-  override updated(changed: PropertyValues<this>): void {
+  override updated(changed: PropertyValues): void {
+    if (changed.has("find")) {
+      this.renderRoot.querySelector(".options")!.scrollTop = 0;
+    }
     if (changed.has("run")) {
       this.#reveal();
     }
@@ -45,7 +51,9 @@ export class RunPicker extends LitElement {
 
   override render(): TemplateResult {
     const text = this.find.trim().toLowerCase();
-    const found = this.runs.filter(({ name }) => name.toLowerCase().includes(text));
+    const found = this.runs.filter((run) =>
+      [run.name, ...factsOf(run), run.crashed ? CRASHED : ""].join(" ").toLowerCase().includes(text),
+    );
     return html`<fieldset data-testid="run-picker">
       <legend>Runs</legend>
       ${
@@ -53,6 +61,7 @@ export class RunPicker extends LitElement {
           ? html`<input
               type="search"
               aria-label="Find a run"
+              title="Part of a run's name or of what stands with it, such as SGD or out of memory"
               placeholder="Find one of ${this.runs.length}"
               data-testid="run-find"
               .value=${this.find}
@@ -62,18 +71,13 @@ export class RunPicker extends LitElement {
       }
       <div class="options">
         ${found.map((run) => this.#option(run))}
-        ${found.length === 0 ? html`<span class="soft">No run's name has that in it.</span>` : nothing}
+        ${found.length === 0 ? html`<span class="soft">No run has that in its name or with it.</span>` : nothing}
       </div>
     </fieldset>`;
   }
 
   #option(run: Headline): TemplateResult {
     const peak = run.peak_bytes ?? run.measured_peak_bytes;
-    const facts = [
-      run.optimizer,
-      run.batch_size === null ? null : `batch ${run.batch_size}`,
-      run.mode === "xla" ? "XLA" : run.mode,
-    ];
     const on = run.name === this.run;
     return html`<div class="option ${on ? "on" : ""}" data-testid="run-option" data-run=${run.name}>
       <label>
@@ -83,11 +87,11 @@ export class RunPicker extends LitElement {
             run.problems.length
               ? html`<span class="mark" title=${run.problems.join("\n")} role="img" aria-label="has problems">!</span>`
               : nothing
-          }${run.crashed ? html`<span class="crashed" data-testid="run-crashed">out of memory</span>` : nothing}</span
+          }${run.crashed ? html`<span class="crashed" data-testid="run-crashed">${CRASHED}</span>` : nothing}</span
         >
         <span class="headline">
           ${peak === null ? nothing : html`<b class="number" data-bytes=${peak}>${plainBytes(peak, this.unit)}</b>`}
-          ${run.peak_bytes === null && peak !== null ? "measured" : facts.filter(Boolean).join(" · ")}
+          ${run.peak_bytes === null && peak !== null ? "measured" : factsOf(run).join(" · ")}
         </span>
       </label>
       ${on || this.runs.length < 2 ? nothing : this.#beside(run.name)}
@@ -236,4 +240,10 @@ export class RunPicker extends LitElement {
       }
     `,
   ];
+}
+
+/** What an estimate is of, in short. */
+function factsOf({ optimizer, batch_size, mode }: Headline): string[] {
+  const facts = [optimizer, batch_size === null ? null : `batch ${batch_size}`, mode === "xla" ? "XLA" : mode];
+  return facts.filter((fact) => fact !== null);
 }

@@ -60,4 +60,22 @@ describe("the run picker", () => {
     await picker.updateComplete;
     expect(byTestId(picker.shadowRoot!, "run-option")).toHaveLength(11);
   });
+
+  it("finds those that ran out of memory, and those of an optimizer", async () => {
+    const changes = [{ crashed: true }, { optimizer: "SGD" }];
+    const runs = Array.from({ length: 30 }, (_, n) => headline(`lr-${n}`, changes[n]));
+    const picker = await shown(new RunPicker(), { runs, run: "lr-0" });
+    const [find] = byTestId(picker.shadowRoot!, "run-find") as HTMLInputElement[];
+    const found = async (words: string): Promise<(string | undefined)[]> => {
+      find!.value = words;
+      find!.dispatchEvent(new Event("input"));
+      await picker.updateComplete;
+      return byTestId(picker.shadowRoot!, "run-option").map((option) => option.dataset["run"]);
+    };
+    const list = picker.shadowRoot!.querySelector(".options")!;
+    list.scrollTop = 100;
+    expect(await found("out of memory")).toEqual(["lr-0"]);
+    expect(list.scrollTop).toBe(0);
+    expect(await found("sgd")).toEqual(["lr-1"]);
+  });
 });

@@ -319,7 +319,7 @@ def _no_rewriting(op: Op, books: Books) -> Iterator[Change]:
         yield Change(
             "no default optimizations",
             op,
-            "tf.data does not fuse or parallelize ops of its own accord",
+            "ops are no longer fused or run side by side of tf.data's own accord",
             "options = tf.data.Options(); options.experimental_optimization.apply_default_optimizations = False; "
             "dataset = dataset.with_options(options)",
             rewritten=False,
