@@ -296,7 +296,7 @@ export interface Measured {
   difference: number | null;
   /** `peak_bytes` of the first step and of the later ones. */
   phases: { first_step?: Bytes; step?: Bytes; evaluate?: Bytes; predict?: Bytes };
-  /** What the process held of the host's memory: the most before or after any step, before the first, after the last. */
+  /** What the process held of the host's memory: the most that was read, before the first step, after the last. */
   host: { source: string; peak_bytes: Bytes; first_bytes: Bytes; last_bytes: Bytes } | null;
   /** What the driver has seen in use on each GPU, the most of any sample. */
   totals: { device: string; model: string; total_bytes: Bytes; used_bytes: Bytes; process_bytes: Bytes | null }[];
