@@ -457,10 +457,12 @@ def test_the_page_is_as_wide_as_the_window(tab: Tab, width: int) -> None:
         root = tab.frame.locator("html")
         expect(tab.get("layer-table")).to_be_visible()
         assert root.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-        step, alive = (tab.frame.locator(f"#{card}").bounding_box() for card in ("step", "alive"))
-        assert step
-        assert alive
-        assert (alive["y"] == step["y"]) == (width > 2200)
+        tab.inner.wait_for_function("(width) => Math.abs(innerWidth - width) < 40", arg=width)
+        beside = """(alive) => {
+            const step = alive.parentNode.querySelector("#step");
+            return alive.getBoundingClientRect().top === step.getBoundingClientRect().top;
+        }"""
+        assert tab.frame.locator("#alive").evaluate(beside) == (width > 2200)
     finally:
         tab.page.set_viewport_size({"width": 1500, "height": 1100})
 
