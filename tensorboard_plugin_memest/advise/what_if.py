@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
@@ -48,7 +50,7 @@ class _Grid:
         self._origin = origin
         self._workshop = Workshop(origin, estimate)
         self._notes: list[str] = []
-        self._made: dict[Choices, tuple[Origin, Estimate]] = {}
+        self._origins: dict[Choices, Origin] = {}
         try:
             blueprint = self._workshop.blueprint()
             precision, optimizer = blueprint.dtype_policy, blueprint.optimizer
@@ -70,17 +72,42 @@ class _Grid:
         """The outcomes of as many combinations as there is time for."""
         begun = time.monotonic()
         outcomes: list[Outcome] = []
+        waiting: deque[tuple[Choices, Callable[[], Outcome]]] = deque()
+        failed: set[Choices] = set()
         left_out = 0
+
+        def note(choices: Choices, error: Exception) -> None:
+            failed.add(choices)
+            what = f"{choices.optimizer}, {choices.precision}, {choices.mode}"
+            self._notes.append(f"{what} could not be estimated: {type(error).__name__}: {_first_line(error)}")
+
+        def take() -> None:
+            choices, finish = waiting.popleft()
+            if choices in failed:
+                return
+            try:
+                outcomes.append(finish())
+            except Exception as error:
+                note(choices, error)
+
         for choices, sizes in self._tasks():
-            if outcomes and seconds is not None and time.monotonic() - begun > seconds:
+            if (outcomes or waiting) and seconds is not None and time.monotonic() - begun > seconds:
                 left_out += len(sizes)
                 continue
-            try:
-                for size in sizes:
-                    outcomes.append(self._outcome(choices, size))
-            except Exception as error:
-                what = f"{choices.optimizer}, {choices.precision}, {choices.mode}"
-                self._notes.append(f"{what} could not be estimated: {type(error).__name__}: {_first_line(error)}")
+            for size in sizes:
+                if choices in failed:
+                    break
+                try:
+                    waiting.append((choices, self._begun(choices, size)))
+                except Exception as error:
+                    while waiting:
+                        take()
+                    note(choices, error)
+                # While one is traced, Grappler or XLA is at work on the one before.
+                if len(waiting) > 1:
+                    take()
+        while waiting:
+            take()
         if left_out:
             self._notes.append(
                 f"{left_out} of {left_out + len(outcomes)} combinations were left out, after {seconds:g} seconds."
@@ -114,21 +141,29 @@ class _Grid:
         tasks.sort(key=lambda task: task[:2])
         return [(choices, sizes) for _, _, choices, sizes in tasks]
 
-    def _outcome(self, choices: Choices, size: int) -> Outcome:
-        if choices not in self._made:
-            if choices == self._base:
-                self._made[choices] = (self._origin, self._estimate)
-            else:
-                origin = self._workshop.origin_of(self._change(choices), one_size=len(self._sizes) == 1)
-                self._made[choices] = (origin, origin.estimate())
-        origin, first = self._made[choices]
-        made = first if size == self._base.batch_size else origin.at_batch_size(size)
-        return Outcome(
-            choices=replace(choices, batch_size=size),
-            peak_bytes=made.peak_bytes,
-            phases={name: (phase.peak_bytes, phase.peak_range) for name, phase in made.phases.items()},
-            categories=made.peak_phase.categories,
-        )
+    def _begun(self, choices: Choices, size: int) -> Callable[[], Outcome]:
+        """Begins the estimate of `choices` with a batch of `size`; what is returned waits for it."""
+        origin = self._origins.get(choices)
+        finish: Callable[[], Estimate] | None = None  # for what has been estimated already
+        if origin is not None:
+            finish = origin.begun_at_batch_size(size)
+        elif choices == self._base:
+            self._origins[choices] = self._origin
+        else:
+            origin = self._workshop.origin_of(self._change(choices), one_size=len(self._sizes) == 1)
+            self._origins[choices] = origin
+            finish = origin.begun()
+
+        def finished() -> Outcome:
+            made = finish() if finish is not None else self._estimate
+            return Outcome(
+                choices=replace(choices, batch_size=size),
+                peak_bytes=made.peak_bytes,
+                phases={name: (phase.peak_bytes, phase.peak_range) for name, phase in made.phases.items()},
+                categories=made.peak_phase.categories,
+            )
+
+        return finished
 
     def _change(self, choices: Choices) -> Change:
         optimizer = self._optimizers[choices.optimizer]

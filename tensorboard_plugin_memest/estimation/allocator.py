@@ -8,7 +8,7 @@ for regions that double from 2 MiB.
 
 from __future__ import annotations
 
-import bisect
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 ROUNDING = 256
@@ -90,14 +90,21 @@ class BfcAllocator:
         # Millions of requests are played: what follows looks things up once, and calls nothing for what is in sight.
         need = (size + ROUNDING - 1) // ROUNDING * ROUNDING or ROUNDING
         free = self._free
-        position = bisect.bisect_left(free, (need, 0))
+        position = bisect_left(free, (need, 0))
         if position == len(free):
             self._extend(need)
-            position = bisect.bisect_left(free, (need, 0))
+            position = bisect_left(free, (need, 0))
         held, address = free.pop(position)
         chunk = self._chunks[address]
         if held >= 2 * need or held - need >= LARGEST_UNSPLIT:
-            self._split(chunk, need)
+            after = chunk.after
+            rest = _Chunk(address + need, held - need, False, chunk, after)
+            if after is not None:
+                after.before = rest
+            chunk.after = rest
+            chunk.size = need
+            self._chunks[rest.address] = rest
+            insort(free, (held - need, address + need))
             held = need
         chunk.used = True
         self.in_use += held
@@ -118,13 +125,13 @@ class BfcAllocator:
         chunk.used = False
         free, after, before = self._free, chunk.after, chunk.before
         if after is not None and not after.used:
-            del free[bisect.bisect_left(free, (after.size, after.address))]
+            del free[bisect_left(free, (after.size, after.address))]
             self._join(chunk, after)
         if before is not None and not before.used:
-            del free[bisect.bisect_left(free, (before.size, before.address))]
+            del free[bisect_left(free, (before.size, before.address))]
             self._join(before, chunk)
             chunk = before
-        bisect.insort(free, (chunk.size, chunk.address))
+        insort(free, (chunk.size, chunk.address))
 
     def reset_peak(self) -> None:
         """Starts a new peak at what is in use now, as `reset_memory_stats` does."""
@@ -147,16 +154,7 @@ class BfcAllocator:
         address = self._bottom
         self.reserved += size
         self._chunks[address] = _Chunk(address, size, False, None, None)
-        bisect.insort(self._free, (size, address))
-
-    def _split(self, chunk: _Chunk, size: int) -> None:
-        rest = _Chunk(chunk.address + size, chunk.size - size, False, chunk, chunk.after)
-        if chunk.after is not None:
-            chunk.after.before = rest
-        chunk.after = rest
-        chunk.size = size
-        self._chunks[rest.address] = rest
-        bisect.insort(self._free, (rest.size, rest.address))
+        insort(self._free, (size, address))
 
     def _join(self, first: _Chunk, second: _Chunk) -> None:
         first.size += second.size

@@ -129,7 +129,9 @@ def step_of_optimized(optimized: graph_pb2.GraphDef, called: CalledStep) -> tupl
 def _called_directly(step: TracedStep, arguments: Sequence[node_def_pb2.NodeDef]) -> CalledStep:
     made = _with_arguments(step, arguments)
     given = set(step.inputs)
-    made.node.extend(_plain(node) for node in step.definition.node if node.name not in given)
+    for node in step.definition.node:
+        if node.name not in given:
+            _copy_plain(node, made.node.add())
     results = []
     for number, (tensor, dtype) in enumerate(zip(step.fetched, step.types, strict=True)):
         results.append(f"identity_{number}_RetVal")
@@ -182,13 +184,11 @@ def _with_arguments(step: TracedStep, arguments: Sequence[node_def_pb2.NodeDef])
     return made
 
 
-def _plain(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-    """The node without what a run's graph does not say of it: its colocation, and shapes that tracing found out."""
-    plain = node_def_pb2.NodeDef()
+def _copy_plain(node: node_def_pb2.NodeDef, plain: node_def_pb2.NodeDef) -> None:
+    """Copies a node without what a run's graph leaves out: its colocation, and shapes that tracing found out."""
     plain.CopyFrom(node)
     for attribute in ("_class", "_output_shapes"):
         plain.attr.pop(attribute, None)
-    return plain
 
 
 class _Inlining:
@@ -219,7 +219,7 @@ class _Inlining:
         if node.name in self._outside:
             return
         inlined = self._definition.node.add()
-        inlined.CopyFrom(_plain(node))
+        _copy_plain(node, inlined)
         inlined.name = f"{_CALL}/{node.name}"
         del inlined.input[:]
         inlined.input.extend(self._data(name) for name in node.input if not name.startswith("^"))

@@ -48,6 +48,11 @@ _SPECIAL = {"Const", "ReadVariableOp", "Merge"} | SWITCHES | LIST_OPS
 # How many iterations of a loop may be under way where it does not say.
 _AT_ONCE = 10
 
+# Of a node that makes one output at most, as most do: which output of all in the graph that is (None for none); the one
+# whose buffer it has (None if its own); those whose buffers it may take over; its bytes; its tag.
+Plain = tuple[int | None, int | None, tuple[int, ...], int, Tag | None]
+_NOTHING: Plain = (None, None, (), 0, None)
+
 
 @dataclass
 class VariableStore:
@@ -142,17 +147,24 @@ class Program:
         return _plan(self.graph)
 
     @cached_property
-    def is_plain(self) -> bytearray:
-        """Which nodes do nothing but make their outputs in their own way or another's memory, at most one of them."""
+    def plain(self) -> list[Plain | None]:
+        """What there is to do for each node that only makes its output, if it has one; None for others."""
+        plan = self.plan
         special = {*self.called, *self.workspaces, *self.graph.variable_of, *self.graph.arguments}
-        special |= {*self.graph.held, *self.graph.fed, *self.plan.deciding}
-        return bytearray(
-            index not in special
-            and len(node.outputs) <= 1
-            and node.op not in _SPECIAL
-            and not (node.inputs and node.inputs[0][0] in self.graph.variable_of)
-            for index, node in enumerate(self.graph.nodes)
-        )
+        special |= {*self.graph.held, *self.graph.fed, *plan.deciding}
+        found: list[Plain | None] = []
+        for index, node in enumerate(self.graph.nodes):
+            reads_handle = bool(node.inputs) and node.inputs[0][0] in self.graph.variable_of
+            if index in special or len(node.outputs) > 1 or node.op in _SPECIAL or reads_handle:
+                found.append(None)
+            elif not node.outputs:
+                found.append(_NOTHING)
+            else:
+                source, given = plan.sources[index][0], plan.given[index]
+                alias = None if source.alias_of is None else given[source.alias_of]
+                reuses = tuple(given[one] for one in source.reuses)
+                found.append((plan.made[index][0], alias, reuses, node.outputs[0].bytes, self.tags[index][0]))
+        return found
 
     def constant_events(self) -> list[Event]:
         """What outlives a step comes to life, once: constants, of called functions too, what layers hold, what is fed.
@@ -297,7 +309,7 @@ class Execution:
         self._arguments = dict(zip(program.graph.arguments, arguments, strict=True)) if arguments else {}
         self._plan = program.plan
         self._edges = edges or program.plan.edges
-        self._is_plain = program.is_plain
+        self._plain = program.plain
         self._outside = _Iteration(_Frame(LoopPlan(0, 1), "", None, 0), 0, 0)
         self._outside.frame.iterations[0] = self._outside
         self._iterations = [self._outside]
@@ -346,10 +358,11 @@ class Execution:
         place, index = divmod(number, self._size)
         iteration = self._iterations[place]
         values = iteration.values
-        inputs = [values.get(source) for source in self._plan.given[index]]
-        if self._is_plain[index]:
-            self._make_plainly(index, inputs, values)
+        plain = self._plain[index]
+        if plain is not None:
+            self._make_plainly(index, plain, values)
             return
+        inputs = [values.get(source) for source in self._plan.given[index]]
         node = self._graph.nodes[index]
         made = self._plan.made[index]
         if index in self._plan.deciding:
@@ -390,18 +403,27 @@ class Execution:
                 buffer.references += 1
                 values[output] = buffer
 
-    def _make_plainly(self, index: int, inputs: Sequence[Buffer | None], values: dict[int, Buffer | None]) -> None:
+    def _make_plainly(self, index: int, plain: Plain, values: dict[int, Buffer | None]) -> None:
         """Gives the only output of a node, if it has one, its memory."""
-        for output in self._plan.made[index]:
-            source = self._plan.sources[index][0]
-            if source.alias_of is not None:
-                buffer = inputs[source.alias_of]
-            else:
-                buffer = self._take_over(index, 0, source.reuses, inputs, set()) if source.reuses else None
-                buffer = buffer or self._allocate(index, 0, self._graph.nodes[index].outputs[0])
+        output, alias, reuses, size, tag = plain
+        if output is None:
+            return
+        buffer = None
+        if alias is not None:
+            buffer = values.get(alias)
+        else:
+            for candidate in reuses:
+                if _is_free(values.get(candidate)):
+                    buffer = values[candidate]
+                    break
             if buffer is not None:
-                buffer.references += 1
-                values[output] = buffer
+                self.events.append(Event(RELABEL, buffer, self._names[index], tag))
+            elif size:
+                buffer = Buffer(size)
+                self.events.append(Event(ALLOCATE, buffer, self._names[index], tag))
+        if buffer is not None:
+            buffer.references += 1
+            values[output] = buffer
 
     def finish(self, number: int) -> list[int]:
         """Hands a node's outputs to their readers and releases its inputs.
@@ -411,7 +433,6 @@ class Execution:
         """
         place, index = divmod(number, self._size)
         iteration = self._iterations[place]
-        node = self._graph.nodes[index]
         self._ran[index] = 1
         if number in self._scratch:
             for scratch in self._scratch.pop(number):
@@ -439,15 +460,19 @@ class Execution:
             for element in self._dropped.pop(number):
                 self._release(element, index)
         ready: list[int] = []
-        match node.op:
-            case "Enter":
-                self._enter(iteration, index, node, dead, ready)
-            case "Exit":
-                self._leave(iteration, index, dead, ready)
-            case "NextIteration":
-                self._go_on(iteration, index, dead, ready)
-            case _:
-                self._tell(iteration, index, dead, ready)
+        if plan.loops:
+            node = self._graph.nodes[index]
+            match node.op:
+                case "Enter":
+                    self._enter(iteration, index, node, dead, ready)
+                case "Exit":
+                    self._leave(iteration, index, dead, ready)
+                case "NextIteration":
+                    self._go_on(iteration, index, dead, ready)
+                case _:
+                    self._tell(iteration, index, dead, ready)
+        else:
+            self._tell(iteration, index, dead, ready)
         iteration.at_work -= 1
         if iteration is not self._outside:
             self._clean(iteration, ready)
@@ -459,9 +484,10 @@ class Execution:
         pending, waits_for, base = iteration.pending, self._plan.waits_for, iteration.base
         before = len(ready)
         if slots is None:
-            for follower in self._edges.followers[index]:
-                if dead:
-                    iteration.dead.add(follower)
+            followers = self._edges.followers[index]
+            if dead:
+                iteration.dead.update(followers)
+            for follower in followers:
                 # Most wait for one thing only: nothing has to be noted about them.
                 left = waits_for[follower] - 1
                 if left:
@@ -748,7 +774,7 @@ class Execution:
 
     def _rename_old(self, index: int, variable: Variable, held: Buffer) -> None:
         """What a variable's old value is from now on, which others hold or read on."""
-        if any(held is constant for constant in self._program.constants.values()):
+        if held in self._program.constants.values():
             return
         buffers = self._store.buffers.items()
         other = next((other for other, buffer in buffers if buffer is held and other is not variable), None)

@@ -108,20 +108,46 @@ class StepGraph:
         return _function_graph(self.library, name, shapes, variables)
 
 
-def optimized_graph(
-    graph: tf_func_graph.FuncGraph | TracedStep, handles: Mapping[str, Variable], device: str, batch_size: int
-) -> StepGraph:
-    """What Grappler makes of a traced step, with every static shape restored.
+@dataclass(frozen=True)
+class OptimizedStep:
+    """What Grappler makes of a traced step, as it comes from there.
+
+    Attributes:
+        traced: the step.
+        called: what Grappler got.
+        definition: what it gave.
+    """
+
+    traced: TracedStep
+    called: CalledStep
+    definition: graph_pb2.GraphDef
+
+
+def optimized_step(
+    graph: tf_func_graph.FuncGraph | TracedStep, handles: Mapping[str, Variable], device: str
+) -> OptimizedStep:
+    """What Grappler makes of a traced step. It holds no lock of Python's, so it can be at work beside other things.
 
     Args:
         graph: a traced function, which is left as it is.
         handles: name of a placeholder for a captured variable, to the variable.
         device: kind of the device it is placed on, `"CPU"` or `"GPU"`.
-        batch_size: what a first dimension that tracing did not find out is taken for.
     """
     traced = graph if isinstance(graph, TracedStep) else traced_step(graph)
     called = called_step(traced, handles)
-    optimized, fetched = step_of_optimized(_optimized(called, device), called)
+    return OptimizedStep(traced, called, _optimized(called, device))
+
+
+def step_graph(step: OptimizedStep, handles: Mapping[str, Variable], batch_size: int) -> StepGraph:
+    """An optimized step as plain nodes, with every static shape restored.
+
+    Args:
+        step: what Grappler made of it.
+        handles: name of a placeholder for a captured variable, to the variable.
+        batch_size: what a first dimension that tracing did not find out is taken for.
+    """
+    traced, called = step.traced, step.called
+    optimized, fetched = step_of_optimized(step.definition, called)
     # What tracing found out about shapes and Grappler will not find again: what comes out of lookups, say.
     shapes = {**_traced_shapes(traced.definition.node), **called.shapes}
     for node in optimized.node:
@@ -131,10 +157,17 @@ def optimized_graph(
             _make_placeholder(node, next(iter(shapes.get(node.name, ())), None))
     _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
-    step = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size)
-    step.held = {index for index, node in enumerate(step.nodes) if node.name in traced.captured}
-    step.fed = {index for index, node in enumerate(step.nodes) if node.name in traced.fed}
-    return step
+    graph = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size)
+    graph.held = {index for index, node in enumerate(graph.nodes) if node.name in traced.captured}
+    graph.fed = {index for index, node in enumerate(graph.nodes) if node.name in traced.fed}
+    return graph
+
+
+def optimized_graph(
+    graph: tf_func_graph.FuncGraph | TracedStep, handles: Mapping[str, Variable], device: str, batch_size: int
+) -> StepGraph:
+    """What Grappler makes of a traced step, as plain nodes; see `optimized_step` and `step_graph`."""
+    return step_graph(optimized_step(graph, handles, device), handles, batch_size)
 
 
 def traced_graph(graph: tf.Graph) -> StepGraph:

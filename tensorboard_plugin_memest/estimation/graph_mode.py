@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.folding import fold_constants
-from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
+from tensorboard_plugin_memest.estimation.graph import OptimizedStep, StepGraph, optimized_step, step_graph
 from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
 from tensorboard_plugin_memest.estimation.phases import Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
@@ -18,8 +19,19 @@ from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_n
 from tensorboard_plugin_memest.memory.estimate import Phase
 
 
+def begin_optimizing(training: Training, device: Device) -> list[Future[OptimizedStep]]:
+    """Has Grappler optimize the steps of a training, one after another, in a thread that ends when it is done."""
+    thread = ThreadPoolExecutor(1, "memest-grappler")
+    begun = [thread.submit(optimized_step, one.step, one.handles, device.kind) for one in training.passes]
+    thread.shutdown(wait=False)
+    return begun
+
+
 def phases_of_graph(
-    training: Training, device: Device, adjust: Callable[[Attribution], None] | None = None
+    training: Training,
+    device: Device,
+    adjust: Callable[[Attribution], None] | None = None,
+    begun: Sequence[Future[OptimizedStep]] | None = None,
 ) -> tuple[dict[str, Phase], int, list[str]]:
     """The phases, the bytes of all variables, and what had to be assumed.
 
@@ -27,11 +39,12 @@ def phases_of_graph(
         training: one that was traced.
         device: what it would run on.
         adjust: changes a graph before it is played; None to leave it.
+        begun: its steps, being optimized; None to begin with that here.
     """
     notes: list[str] = []
     programs = []
-    for one in training.passes:
-        graph = optimized_graph(one.step, one.handles, device.kind, one.batch_size)
+    for one, optimized in zip(training.passes, begun or begin_optimizing(training, device), strict=True):
+        graph = step_graph(optimized.result(), one.handles, one.batch_size)
         fold_constants(graph)
         if device.kind == CPU and device.onednn:
             keep_places(graph)

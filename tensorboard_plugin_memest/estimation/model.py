@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
@@ -19,9 +20,10 @@ from tensorboard_plugin_memest.estimation.device import Device, training_device
 from tensorboard_plugin_memest.estimation.eager_mode import phases_of_eager
 from tensorboard_plugin_memest.estimation.garbage import without_full_collections
 from tensorboard_plugin_memest.estimation.given import Given
-from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
+from tensorboard_plugin_memest.estimation.graph import OptimizedStep
+from tensorboard_plugin_memest.estimation.graph_mode import begin_optimizing, phases_of_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
-from tensorboard_plugin_memest.estimation.mode import EAGER, XLA, check_mode
+from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, check_mode
 from tensorboard_plugin_memest.estimation.plain_python import plain_python
 from tensorboard_plugin_memest.estimation.replicas import (
     MadeUnderStrategyError,
@@ -170,15 +172,12 @@ class Origin:
         return self.begun()()
 
     def begun(self) -> Callable[[], Estimate]:
-        """Begins the estimate that was asked for: inside of `compilers` XLA is at work when this returns.
+        """Begins the estimate that was asked for: Grappler, or inside of `compilers` XLA, is at work when this returns.
 
         Returns:
             What waits for it and gives the estimate.
         """
-        training = self._train(self._share(self.given.batch_size))
-        if training.mode.name == XLA:
-            begin_compiling(training, self.compile_timeout)
-        return lambda: self._assemble(training, self.given.batch_size)
+        return self._begun(self._train(self._share(self.given.batch_size)), self.given.batch_size)
 
     def at_batch_size(self, batch_size: int) -> Estimate:
         """The estimate for another batch size: the same as a new one for that size.
@@ -187,6 +186,14 @@ class Origin:
 
         Raises:
             ValueError: the batch size is no positive integer, or not the one that the model fixes.
+        """
+        return self.begun_at_batch_size(batch_size)()
+
+    def begun_at_batch_size(self, batch_size: int) -> Callable[[], Estimate]:
+        """Begins the estimate for another batch size, as `begun` does.
+
+        Raises:
+            ValueError: as for `at_batch_size`.
         """
         first = self._first
         assert first is not None
@@ -201,12 +208,15 @@ class Origin:
         if wanted not in self._made:
             found = derived_step(self._steps, wanted)
             base = self._trained.get(found[0]) if found else None
-            if found is None or base is None:
-                made = self._assemble(self._train(wanted), asked)
-            else:
-                made = self._assemble(base.resized(wanted, found[1]), asked)
-            self._made[wanted] = made
-        return _for_batch(self._made[wanted], asked, self.given.replicas)
+            training = self._train(wanted) if found is None or base is None else base.resized(wanted, found[1])
+            finish = self._begun(training, asked)
+
+        def finished() -> Estimate:
+            if wanted not in self._made:
+                self._made[wanted] = finish()
+            return _for_batch(self._made[wanted], asked, self.given.replicas)
+
+        return finished
 
     def advice(self, estimate: Estimate, limit_bytes: int, seconds: float | None) -> Advice:
         """What to change so that the training fits into `limit_bytes`; every change is estimated."""
@@ -302,9 +312,21 @@ class Origin:
             self._steps.setdefault(size, step)
         return training
 
-    def _assemble(self, training: Training, asked: int | None) -> Estimate:
+    def _begun(self, training: Training, asked: int | None) -> Callable[[], Estimate]:
+        """Sets Grappler or XLA to work on a training; returns what waits for them and gives the estimate."""
+        optimizing = None
+        if training.mode.name == XLA:
+            begin_compiling(training, self.compile_timeout)
+        elif training.mode.name == GRAPH:
+            optimizing = begin_optimizing(training, self.device)
+        return lambda: self._assemble(training, asked, optimizing)
+
+    def _assemble(
+        self, training: Training, asked: int | None, optimizing: Sequence[Future[OptimizedStep]] | None
+    ) -> Estimate:
         with tf_context.eager_mode(), untouched_globals(), without_full_collections():
-            made = replace(assemble(training, self.device, self.compile_timeout, self.saving), origin=self)
+            made = assemble(training, self.device, self.compile_timeout, self.saving, optimizing)
+            made = replace(made, origin=self)
         return _for_batch(made, asked, self.given.replicas)
 
 
@@ -340,6 +362,7 @@ def assemble(
     device: Device,
     compile_timeout: float,
     saving: Saving = NO_SAVING,
+    optimizing: Sequence[Future[OptimizedStep]] | None = None,
 ) -> Estimate:
     """The estimate of a training that was traced.
 
@@ -348,6 +371,7 @@ def assemble(
         device: what it runs on.
         compile_timeout: seconds that XLA may take to compile its step.
         saving: what the run saves.
+        optimizing: its steps, if Grappler has begun with them.
     """
     mode = training.mode
     if mode.name == XLA:
@@ -355,7 +379,7 @@ def assemble(
     elif mode.name == EAGER:
         phases, resident, notes = phases_of_eager(training, device)
     else:
-        phases, resident, notes = phases_of_graph(training, device)
+        phases, resident, notes = phases_of_graph(training, device, begun=optimizing)
     if training.accumulated is not None:
         phases["predict"] = replace(phases["predict"], host_peak_bytes=training.accumulated.host_bytes)
         notes.append(training.accumulated.note)

@@ -7,6 +7,7 @@ pool unless the thread has nothing else to do. On a GPU no kernel counts as expe
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
@@ -173,18 +174,21 @@ class PoolOrder:
         # They all follow from one node, the source, with which a thread of the pool begins.
         self._schedule(0, steps.roots)
         now = 0.0
-        idle = set(range(len(self._lines)))
+        idle = list(range(len(self._lines)))  # in order
         running: list[tuple[float, int, int]] = []  # (end, thread, node)
         while True:
-            for thread in sorted(idle):
+            still_idle = []
+            for thread in idle:
                 node = self._take(thread)
-                if node is not None:
-                    idle.remove(thread)
-                    steps.start(node)
-                    heapq.heappush(running, (now + self._seconds_of(node), thread, node))
+                if node is None:
+                    still_idle.append(thread)
+                    continue
+                steps.start(node)
+                heapq.heappush(running, (now + self._seconds_of(node), thread, node))
+            idle = still_idle
             if running:
                 now, thread, node = heapq.heappop(running)
-                idle.add(thread)
+                bisect.insort(idle, thread)
                 self._schedule(thread, steps.finish(node))
             elif self._late:
                 node = self._late.popleft()

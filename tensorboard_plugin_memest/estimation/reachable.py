@@ -46,12 +46,17 @@ def reachable(roots: Iterable[Any], beyond: Callable[[Any], Iterable[Any] | None
     """
     found: list[Any] = []
     seen: set[int] = set()
+    opaque_types: set[type] = set()
     waiting = list(roots)[::-1]
     while waiting:
         thing = waiting.pop()
         if id(thing) in seen:
             continue
-        opaque, more = is_opaque(thing), beyond(thing)
+        # Most of what attributes hold are values of a few types.
+        opaque = type(thing) in opaque_types or is_opaque(thing)
+        if opaque and thing.__class__ is type(thing):
+            opaque_types.add(type(thing))
+        more = beyond(thing)
         if opaque and more is None:
             continue
         seen.add(id(thing))

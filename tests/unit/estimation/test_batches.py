@@ -125,6 +125,14 @@ def test_the_models_code_does_not_run_again():
     assert (len(built), Own.traced) == before
 
 
+def test_sizes_that_are_begun_together_are_what_they_are_alone():
+    origin = estimate(images, batch_size=4).origin
+    begun = [origin.begun_at_batch_size(size) for size in (6, 12)]
+    later, earlier = [finish() for finish in begun[::-1]]
+    assert earlier == estimate(images, batch_size=6)
+    assert later == estimate(images, batch_size=12)
+
+
 def test_zeros_that_are_too_many_for_a_constant_are_not_derived():
     first = estimate(sequences, batch_size=4)
     # 6 units: a constant for 8 examples, an op that fills for 200.
