@@ -51,7 +51,12 @@ def rehearse_script(
         given = json.dumps([path, place, script, max_steps, list(arguments)])
         player = subprocess.Popen([sys.executable, "-c", _START, given], env=environment, stderr=subprocess.PIPE)
         errors = _Passed(player)
-        returncode = player.wait()
+        try:
+            returncode = player.wait()
+        except BaseException:
+            player.kill()
+            player.wait()
+            raise
         return read_told(place, returncode, errors.last(), limit_of(environment))
 
 
