@@ -6,6 +6,8 @@ estimated on any machine.
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
@@ -15,13 +17,14 @@ import memest
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Layer
 
 L = keras.layers
 GIB = 2**30
 
 
-def compiled(parts: list, optimizer: str, loss: str) -> keras.Model:
+def compiled(parts: list, optimizer: str, loss: Any) -> keras.Model:
     model = keras.Sequential(parts)
     model.compile(optimizer, loss, jit_compile=False)
     return model
@@ -330,3 +333,83 @@ def test_the_giant_denses_data_is_in_memory_once():
     assert shuffle.elements == 810
     assert shuffle.bytes < 2**20
     assert "810 elements, not the 1,000 asked for" in shuffle.reason
+
+
+def volumes() -> keras.Model:
+    """A U-Net for volumes of brains, 4 classes; 16 to 256 filters, as somebody asked about in a forum."""
+
+    def block(x, filters: int):
+        for _ in range(2):
+            x = L.Activation("relu")(L.BatchNormalization()(L.Conv3D(filters, 3, padding="same")(x)))
+        return x
+
+    inputs = keras.Input((240, 240, 160, 1))
+    x, kept = inputs, []
+    for filters in (16, 32, 64, 128):
+        kept.append(block(x, filters))
+        x = L.MaxPooling3D(2, padding="same")(kept[-1])
+    x = block(x, 256)
+    for filters, before in zip((128, 64, 32, 16), reversed(kept), strict=True):
+        x = L.Conv3DTranspose(filters, 2, strides=2, padding="same")(x)
+        x = block(L.Concatenate()([x, before]), filters)
+    model = keras.Model(inputs, L.Conv3D(4, 1, padding="same", activation="softmax")(x))
+    model.compile("adam", "categorical_crossentropy", jit_compile=False)
+    return model
+
+
+def test_a_network_for_volumes_is_told_to_cut_them_into_patches():
+    estimate = memest.estimate(volumes, batch_size=1, device="GPU")
+    # The report counted the volumes and their masks of 4 classes. It is what layers make of them.
+    made = 240 * 240 * 160 * 16 * 4
+    large = [one for one in estimate.items if one.requested_bytes in (made, 2 * made)]
+    assert len(large) >= 8
+    assert held(estimate, Category.WEIGHTS) + held(estimate, Category.OPTIMIZER_SLOTS) < 0.01 * estimate.peak_bytes
+    workshop = Workshop(estimate.origin, estimate)
+    patches = next(one for one in workshop.proposals() if one.kind != "batch")
+    assert "112 x 112 x 64 x 1 instead of 240 x 240 x 160 x 1" in patches.title
+    # Sides are cut so that four times halved they still meet, and the volume goes down to an eleventh.
+    assert workshop.tried(patches.change).peak_bytes < estimate.peak_bytes / 8
+
+
+def test_scores_of_all_pairs_of_a_long_text_are_what_does_not_fit():
+    """20,000 words and 8 heads in a batch of 2: an error about [16, 20000, 20000]."""
+
+    def build() -> keras.Model:
+        words = keras.Input((None,), dtype="int32")
+        x = L.Embedding(10000, 1024)(words)
+        x = L.Dense(512, activation="relu")(L.MultiHeadAttention(8, 128)(x, x))
+        model = keras.Model(words, L.Dense(4, activation="softmax")(x))
+        model.compile("adam", "sparse_categorical_crossentropy", jit_compile=False)
+        return model
+
+    with pytest.raises(UsageError, match="Pass inputs="):
+        memest.estimate(build, batch_size=2)
+    estimate = memest.estimate(build, batch_size=2, inputs=tf.TensorSpec((None, 20000), "int32"))
+    scores = 2 * 8 * 20000 * 20000 * 4
+    assert sum(one.requested_bytes == scores for one in estimate.items) >= 3
+    assert sum(one.bytes for one in estimate.items if one.requested_bytes == scores) > 0.7 * estimate.peak_bytes
+    assert not estimate.fits("24GiB")
+    # Half the words are a quarter of the scores.
+    halved = memest.estimate(build, batch_size=2, inputs=tf.TensorSpec((None, 10000), "int32"))
+    assert halved.peak_bytes < 0.3 * estimate.peak_bytes
+
+
+def test_training_that_fits_may_not_while_all_of_the_test_data_is_evaluated_at_once():
+    """The tutorial for MNIST with all 10,000 test images in one batch: [10000, 32, 28, 28] on a card of 2 GB."""
+
+    def build() -> keras.Model:
+        parts: list = [keras.Input((28, 28, 1))]
+        for filters in (32, 64):
+            parts += [L.Conv2D(filters, 5, padding="same", activation="relu"), L.MaxPooling2D(2, padding="same")]
+        parts += [L.Flatten(), L.Dense(1024, activation="relu"), L.Dropout(0.4), L.Dense(10)]
+        return compiled(parts, "adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+    estimate = memest.estimate(build, batch_size=100, validation_batch_size=10000)
+    first = 10000 * 32 * 28 * 28 * 4
+    assert first in {one.requested_bytes for one in estimate.phases["evaluate"].live_at_peak}
+    assert estimate.phases["step"].peak_bytes < 2**30 // 4
+    verdict = estimate.fits("1GiB")
+    assert not verdict
+    assert "while evaluating" in str(verdict)
+    lever = next(one for one in Workshop(estimate.origin, estimate).proposals() if one.name == "validation_batch")
+    assert "batches of 100 instead of 10000" in lever.title
