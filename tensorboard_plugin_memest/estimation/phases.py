@@ -34,6 +34,9 @@ VARIATIONS = 16
 FEWEST_VARIATIONS = 4
 PLAYED_OPS = 40_000
 LARGEST_FACTOR = 2.5
+# Other programs hold some kernels up for longer: seeds of the plays that are made so besides, with several threads.
+LARGEST_DELAY = 10.0
+DELAYED = range(1, 4)
 # By how much one machine may be faster or slower than another with all kernels.
 LARGEST_PACE = 1.4
 
@@ -398,10 +401,10 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
     costs = [seconds(graph, index) for index in range(len(graph.nodes))]
     ops = [node.op for node in graph.nodes]
 
-    def pool(threads: int, seed: int, *, learns: bool = False) -> Callable[[], _Orders]:
+    def pool(threads: int, seed: int, factor: float = LARGEST_FACTOR, *, learns: bool = False) -> Callable[[], _Orders]:
         # Kernels run faster or slower than thought, so which of two threads is done first varies.
         chance = random.Random(seed)
-        spread = math.log(LARGEST_FACTOR)
+        spread = math.log(factor)
         varied = [cost if seed == 0 else cost * math.exp(chance.uniform(-spread, spread)) for cost in costs]
         pace = 1.0 if seed == 0 else math.exp(chance.uniform(-1, 1) * math.log(LARGEST_PACE))
 
@@ -427,6 +430,8 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
     learns = bool(program.plan.loops)
     likely = [way(pool(device.threads, seed, learns=learns), seed) for seed in range(count)]
     possible = [way(inline, 0)] if device.threads == 1 else [way(pool(1, 0), 0), way(inline, 0)]
+    if device.threads > 1:
+        possible += [way(pool(device.threads, seed, LARGEST_DELAY, learns=learns), seed) for seed in DELAYED]
     if learns:
         # How soon small kernels are taken for cheap ones depends on what else the machine does, down to never.
         possible += [way(pool(device.threads, seed), seed) for seed in range(2)]

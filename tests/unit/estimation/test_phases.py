@@ -24,6 +24,11 @@ from tests.unit.estimation.test_execution import looping
 W, V = variable("w", 700), variable("v", 300)
 
 
+def _there(*variables):
+    """Variables that exist before, of which nothing says how they came to be."""
+    return [Birth(one, EagerRun([], [], None, one.shape, one.dtype)) for one in variables]
+
+
 def _moving():
     """A step whose variables take over their new values' memory, of sizes that leave holes, or copy while read."""
     return graph(
@@ -62,7 +67,9 @@ def test_steps_are_as_if_each_ran_anew(made):
         memory.peak_of([Event(ALLOCATE, store.buffers[one], one.name, variable_tag(one))])
     anew = [memory.peak_of(Execution(program(made), InlineOrder(), store).run()) for _ in range(2 + STEADY_STEPS)]
 
-    phases, resident = phases_of(Run(None, [], variables, program(made), ["forward"] * len(made.nodes)), device)
+    phases, resident = phases_of(
+        Run(None, [], _there(*variables), program(made), ["forward"] * len(made.nodes)), device
+    )
     assert phases["first_step"].peak_bytes == anew[0]
     # Half of the plays have one step more.
     peaks = sorted(anew[1:-1] + anew[1:])
@@ -75,7 +82,7 @@ def test_steps_are_as_if_each_ran_anew(made):
 
 def test_what_was_not_kept_is_played_again_and_comes_out_the_same(monkeypatch):
     made = _moving()
-    run = Run(None, [], list(made.variable_of.values()), program(made), ["forward"] * len(made.nodes))
+    run = Run(None, [], _there(*made.variable_of.values()), program(made), ["forward"] * len(made.nodes))
     found = []
     for room in (0, 20, KEPT_EVENTS):
         monkeypatch.setattr(f"{phases_of.__module__}.KEPT_EVENTS", room)
@@ -120,7 +127,7 @@ def test_slots_that_begin_alike_are_one_until_they_change(recipes):
 
 def test_on_a_cpu_small_tensors_widen_the_range():
     made = _moving()
-    run = Run(None, [], list(made.variable_of.values()), program(made), ["forward"] * len(made.nodes))
+    run = Run(None, [], _there(*made.variable_of.values()), program(made), ["forward"] * len(made.nodes))
     cpu, gpu = (phases_of(run, Device(kind, "growth", None, 1))[0] for kind in ("CPU", "GPU"))
     # One tensor of 40 elements takes one chunk.
     assert cpu["step"].peak_range[0] + 2 * 256 <= cpu["step"].peak_range[1]
@@ -169,7 +176,7 @@ def test_the_backward_pass_begins_after_the_forward_pass_however_early_a_part_of
     )
     part_of = {"seed": "backward", "gradient": "backward", "scaled": "update", "sub": "update"}
     parts = [part_of.get(node.name, "forward") for node in made.nodes]
-    phases, _ = phases_of(Run(None, [], [W], program(made), parts), Device("GPU", "growth", None, 1))
+    phases, _ = phases_of(Run(None, [], _there(W), program(made), parts), Device("GPU", "growth", None, 1))
     timeline = phases["step"].timeline
     began = {timeline.op_at(n): timeline.ticks[n] for n in reversed(range(len(timeline)))}
     spans = {span.name: span for span in timeline.spans}
