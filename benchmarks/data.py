@@ -38,7 +38,9 @@ def drawn_batches(configuration: Configuration, model: keras.Model, *, targets: 
             return tf.cast(tf.random.stateless_uniform(shape, seed, 0, bound, tf.int64), dtype)
 
         batch = _drawn_batch(configuration, model, one)
-        return keras.tree.lists_to_tuples(batch if targets else inputs_of(configuration, batch))
+        fed = keras.tree.lists_to_tuples(batch if targets else inputs_of(configuration, batch))
+        # Of a tuple Keras takes the first part for the inputs.
+        return fed if targets or not isinstance(fed, tuple) else (fed,)
 
     return tf.data.Dataset.range(2**40).map(draw).with_options(_options())
 

@@ -222,7 +222,7 @@ class _Variational(keras.Model):  # type: ignore[misc]
     """Built by its first call."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(name="variational")
         self.encoder = keras.Sequential([layers.Dense(1024, activation="gelu"), layers.Dense(64)])
         self.decoder = keras.Sequential([layers.Dense(1024, activation="gelu"), layers.Dense(784)])
 
@@ -267,7 +267,7 @@ def _contrastive() -> Step:
 
 
 def _attentive() -> Step:
-    """A causal transformer whose forward pass is a model of Keras', in mixed precision with scaled losses."""
+    """A causal transformer that Keras has as one model, clipped gradients, and averages of the weights."""
     tokens = keras.Input((64,), dtype="int32")
     x = layers.Embedding(4000, 256)(tokens)
     for _ in range(2):
@@ -289,7 +289,7 @@ def _attentive() -> Step:
 
 
 def _actor_critic() -> Step:
-    """A loop over games in Python, convolutions, and an update for each of two models from one tape."""
+    """A loop over time in Python, and an update for each of two models from one tape."""
     actor, critic = _mlp(400, 512, 512, 6), _mlp(400, 512, 1)
     optimizers = keras.optimizers.Adam(), keras.optimizers.Adagrad()
 

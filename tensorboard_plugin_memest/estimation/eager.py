@@ -138,6 +138,11 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def number_of(self, tensor: Any) -> int | None:
         return self._numbers.get(id(tensor))
 
+    @property
+    def held(self) -> frozenset[int]:
+        """Numbers of the tensors that Python holds, as far as the last sweep saw."""
+        return frozenset(number for number, holders in self._holders.items() if holders)
+
     def sweep(self, *, fully: bool = True) -> None:
         """Notes what nobody refers to any more; of small tensors among many only now and then, unless `fully`."""
         made = len(self._ops_made)

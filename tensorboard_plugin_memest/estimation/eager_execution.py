@@ -44,13 +44,23 @@ class EagerExecution:
     Args:
         plan: the step.
         store: what its variables hold; changed by it.
+        left: by op, what an earlier step left behind that something still holds; afterwards what this one leaves.
         is_first: whether what comes to be in the first step does.
         handles: whether the handles of variables lie in the device's memory, too.
     """
 
-    def __init__(self, plan: EagerPlan, store: VariableStore, *, is_first: bool = False, handles: bool = False) -> None:
+    def __init__(
+        self,
+        plan: EagerPlan,
+        store: VariableStore,
+        left: dict[str, Buffer],
+        *,
+        is_first: bool = False,
+        handles: bool = False,
+    ) -> None:
         self._plan = plan
         self._store = store
+        self._left = left
         self._births = plan.step.births if is_first else ()
         self._handles = handles
         self._events: list[Event] = []
@@ -80,8 +90,11 @@ class EagerExecution:
                 else:
                     self._release(self._held.pop(number))
         self._op = END_OF_STEP
-        for buffer in [*self._held.values(), *fed]:
+        kept = {number: self._held.pop(number) for number in step.held & self._held.keys()}
+        for buffer in [*self._held.values(), *fed, *self._left.values()]:
             self._release(buffer)
+        self._left.clear()
+        self._left.update({step.names[number]: buffer for number, buffer in kept.items()})
         return self._events if step.accumulated is None else step.accumulated.around(self._events)[0]
 
     def _make(self, number: int) -> None:
@@ -102,6 +115,9 @@ class EagerExecution:
         self._events.append(Event(ALLOCATE, self._held[number], self._op, plan.tags[number]))
         self._events += [Event(ALLOCATE, buffer, self._op, used) for buffer in second]
         self._events += [Event(FREE, buffer, self._op) for buffer in (*first, *second)]
+        if number in step.held and self._op in self._left:
+            # What held the one of the step before gets this one.
+            self._release(self._left.pop(self._op))
 
     def _change(self, kind: str, handle: Any, value: int | None) -> None:
         """A variable is changed, as `execution` has it for graphs."""

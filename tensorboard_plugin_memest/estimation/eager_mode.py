@@ -11,7 +11,7 @@ from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.births import birth_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.eager_execution import EagerExecution, EagerPlan
-from tensorboard_plugin_memest.estimation.events import Event
+from tensorboard_plugin_memest.estimation.events import Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.phases import TYPICAL
 from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
@@ -93,12 +93,13 @@ def _stretches(
     if training.built is not None:
         yield _Stretch("build", birth_events(training.built, store, handles=handles))
     yield _Stretch("", birth_events(training.others, store, handles=handles))
+    left: dict[str, Buffer] = {}
     first = next((plan for plan in plans if plan.step.phase in ("first_step", "step")), None)
     for plan in plans:
         if plan is first:
             batch = [size_in_bytes(shape, dtype) for _, shape, dtype in plan.step.batch]
-            events = EagerExecution(plan, store, is_first=True, handles=handles).run()
+            events = EagerExecution(plan, store, left, is_first=True, handles=handles).run()
             yield _Stretch("first_step", events, batch * batches)
         phase = plan.step.phase
         for _ in range({"first_step": 0, "step": later}.get(phase, 2)):
-            yield _Stretch(phase, EagerExecution(plan, store).run())
+            yield _Stretch(phase, EagerExecution(plan, store, left).run())

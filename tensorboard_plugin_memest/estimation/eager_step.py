@@ -24,15 +24,19 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
 from tensorboard_plugin_memest.estimation.graph import StepGraph, traced_graph
 from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of
-from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, Trace, traced_by
+from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, Trace, few, traced_by
 from tensorboard_plugin_memest.estimation.unrolled import unrolled
 from tensorboard_plugin_memest.estimation.values import values_known
+from tensorboard_plugin_memest.memory.units import format_bytes
 
 # What these give is no memory.
 _NO_MEMORY = {"VarHandleOp", "Placeholder"}
 _NO_DATA = (tf.resource, tf.variant)
 
 READ = "ReadVariableOp"
+# Tensors of fewer bytes may outlive a step untold.
+_WORTH_A_WORD = 2**16
+
 # Beginnings of the names of ops that may give a variable other memory.
 _CHANGES = ("Assign", "Resource")
 
@@ -71,6 +75,7 @@ class EagerStep:
         assumptions: what could not be seen.
         accumulated: what a prediction keeps of its batches; None for other phases.
         births: what comes to be in the first step, each with how many steps of the run come before it.
+        held: numbers of the tensors that something holds when the step has returned and nobody has what it returned.
     """
 
     phase: str
@@ -85,6 +90,7 @@ class EagerStep:
     assumptions: list[str]
     accumulated: Accumulated | None = None
     births: Sequence[tuple[int, Birth]] = field(default=())
+    held: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -151,9 +157,24 @@ def follow(
         owners=trace.owners,
         assumptions=notes,
         accumulated=kept,
+        held=graph.held,
     )
+    notes += _held_in_words(step)
     missed = len(creations.all) - begun - len(graph.created)
     return Followed(step, trace, [0] * missed + graph.created)
+
+
+def _held_in_words(step: EagerStep) -> list[str]:
+    """What is said of tensors that outlive the step."""
+    held = sorted(step.held - step.reads.keys(), key=lambda number: -step.run.made[number].bytes)
+    total = sum(step.run.made[number].bytes for number in held)
+    if total < _WORTH_A_WORD:
+        return []
+    return [
+        f"When the step has returned, something still holds {format_bytes(total)} of what it made "
+        f"({few([step.names[number] for number in held])}); that was counted until the next step makes the like. If a "
+        "list or the like gets it, every step adds as much: keep float(...) or .numpy() of it."
+    ]
 
 
 @contextlib.contextmanager

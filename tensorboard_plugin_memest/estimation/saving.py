@@ -138,9 +138,10 @@ class _Stored:
 def checkpoint_phase(costs: Sequence[HostCost], before: Phase) -> Phase:
     """While the host saves the variables, the device holds what it does after `before`, the phase before."""
     assert before.allocations is not None
-    end = len(before.timeline) - 1
-    items = before.allocations.items_at(end)
-    held = before.timeline.live_bytes[end]
+    last = before.allocations.items_at(len(before.timeline) - 1)
+    # Of batches there is none while nothing runs.
+    items = tuple(item for item in last if item.category is not Category.INPUTS)
+    held = sum(item.bytes for item in items)
     return Phase(
         name=_NAME,
         peak_bytes=held,

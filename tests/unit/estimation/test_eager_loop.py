@@ -201,3 +201,30 @@ def test_what_contradicts_itself_is_refused():
         estimate_function(tf.sin, X, run_eagerly=True, jit_compile=True)
     with pytest.raises(UsageError, match="run_eagerly='yes': pass True or False"):
         estimate_function(tf.sin, X, run_eagerly="yes")
+
+
+def test_what_outlives_a_step_is_there_until_the_next_makes_the_like_and_told():
+    class Trainer:
+        last = None
+
+        def keeps(self, x):
+            wide = tf.zeros((2 * ROWS, WIDTH)) + tf.reduce_sum(x)
+            total = tf.reduce_sum(wide)
+            del wide
+            self.last = tf.sin(x)
+            return total
+
+        def gives_up(self, x):
+            wide = tf.zeros((2 * ROWS, WIDTH)) + tf.reduce_sum(x)
+            total = tf.reduce_sum(wide)
+            del wide
+            return total + tf.reduce_sum(tf.sin(x))
+
+    trainer = Trainer()
+    kept, given_up = eager(trainer.keeps), eager(trainer.gives_up)
+    assert kept.phases["first_step"].requested_peak_bytes == given_up.phases["first_step"].requested_peak_bytes
+    assert requested(kept) == pytest.approx(requested(given_up) + 1, abs=0.01)
+    assert kept.phases["step"].timeline.live_bytes[-1] >= OUTPUT > given_up.phases["step"].timeline.live_bytes[-1]
+    assert "something still holds 512.0 KiB of what it made (Sin)" in notes(kept)
+    assert "still holds" not in notes(given_up)
+    assert trainer.last is None
