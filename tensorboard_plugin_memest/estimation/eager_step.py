@@ -204,7 +204,11 @@ def _run(
     graph.observe_updates(optimizers_of(things))
     with followed as notes, graph.as_default(), graph.metrics_observed():
         kept = _call(function, fed, keep)
-        graph.sweep()
+        held = None
+        while held != graph.held:
+            # What goes may have held something else.
+            held = graph.held
+            graph.sweep()
     return graph, names, kept, list(dict.fromkeys(notes))
 
 
