@@ -52,11 +52,11 @@ def _all(
     # What the peak is made of decides what goes first, in case there is not time for all.
     of_weights = sum(item.bytes for item in estimate.items if item.variable) / estimate.peak_bytes
     yield from batch_changes(estimate)
+    yield from _validation(estimate, validation_batch_size)
     changes = [_weights(blueprint, estimate, of_weights), _activations(blueprint, estimate, 1 - of_weights)]
     for some in changes if of_weights > 1 / 2 else reversed(changes):
         yield from some
     yield from _accumulation(blueprint, estimate)
-    yield from _validation(estimate, validation_batch_size)
     yield from _compiler(estimate)
     yield from _training_less(blueprint)
     yield from callback_changes(callbacks)

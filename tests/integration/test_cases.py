@@ -6,6 +6,7 @@ estimated on any machine.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -411,5 +412,5 @@ def test_training_that_fits_may_not_while_all_of_the_test_data_is_evaluated_at_o
     verdict = estimate.fits("1GiB")
     assert not verdict
     assert "while evaluating" in str(verdict)
-    lever = next(one for one in Workshop(estimate.origin, estimate).proposals() if one.name == "validation_batch")
-    assert "batches of 100 instead of 10000" in lever.title
+    tried_first = list(itertools.islice(Workshop(estimate.origin, estimate).proposals(), 2))
+    assert "Validation in batches of 100 instead of 10000" in [one.title for one in tried_first]
