@@ -81,7 +81,7 @@ class Creations:
         dtype = arguments.get("dtype")
         run = self._run(initial_value, dtype)
         # A tensor of a graph that is being traced gives no variable a value outside of it.
-        is_symbolic = tf.is_tensor(initial_value) and not hasattr(initial_value, "numpy")
+        is_symbolic = tf.is_tensor(initial_value) and not isinstance(initial_value, tf.__internal__.EagerTensor)
         if size_in_bytes(run.shape, run.dtype) <= self._real_up_to and not is_symbolic:
             variable = create(**arguments)
         else:

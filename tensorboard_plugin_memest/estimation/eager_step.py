@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -89,7 +89,7 @@ class EagerStep:
     owners: Owners
     assumptions: list[str]
     accumulated: Accumulated | None = None
-    births: Sequence[tuple[int, Birth]] = field(default=())
+    births: Sequence[tuple[int, Birth]] = ()
     held: frozenset[int] = frozenset()
 
 
