@@ -51,6 +51,8 @@ def why_not(proposal: Proposal, estimate: Estimate, after: Estimate) -> str:
             f"weights, gradients and slots stay float32, {format_bytes(fixed)} of {peak}; {halved} weight gets a "
             f"half-precision copy while it is used.{worse}"
         )
+    if proposal.kind == "recomputation" and fixed < activations:
+        return f"a layer needs as much for itself when it runs again, and that is what the peak of {peak} is.{worse}"
     if proposal.kind in ("batch", "recomputation"):
         inputs = held.get(Category.INPUTS, 0)
         return (

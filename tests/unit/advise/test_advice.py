@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorboard_plugin_memest.advise.activations import smaller_inputs
 from tensorboard_plugin_memest.advise.architecture import architecture
 from tensorboard_plugin_memest.advise.blueprint import blueprint_of
+from tensorboard_plugin_memest.advise.proposal import why_not
 from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation import model as estimation
 from tensorboard_plugin_memest.estimation.function import estimate_function
@@ -428,6 +429,21 @@ def test_where_activations_are_what_there_is_they_are_made_smaller_first():
     # What the caller said of the batch stays.
     told = estimate(maps, inputs=tf.TensorSpec((None, 96, 96, 3)))
     assert "smaller_input" not in {one.name for one in Workshop(told.origin, told).proposals()}
+
+
+def test_a_layer_that_is_the_peak_by_itself_gains_nothing_by_running_again():
+    def build() -> keras.Model:
+        inputs = keras.Input((128, 16))
+        model = keras.Model(inputs, L.Dense(1)(L.MultiHeadAttention(4, 4)(inputs, inputs)))
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(build, 16)
+    workshop = Workshop(made.origin, made)
+    again = next(one for one in workshop.proposals() if one.name == "recomputation")
+    after = workshop.tried(again.change)
+    assert after.peak_bytes > 0.95 * made.peak_bytes
+    assert why_not(again, made, after).startswith("a layer needs as much for itself when it runs again")
 
 
 def sequence_of_frames(side: int) -> keras.Model:
