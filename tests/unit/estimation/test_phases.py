@@ -235,3 +235,19 @@ def test_steps_of_several_kinds_come_as_often_as_they_will_if_all_come_soon(summ
     # The very first run finds out how many ops there are.
     of_one_run = lengths[1 : 2 + STEADY_STEPS]
     assert [number for number, length in enumerate(of_one_run) if length > 1.2 * min(of_one_run)] == updates
+
+
+def test_with_several_threads_kernels_that_are_held_up_for_long_widen_the_range(monkeypatch):
+    def chain(name, length, size):
+        small = [node(f"{name}{n}", "MatMul", [f"{name}{n - 1}" if n else "x"], 10) for n in range(length)]
+        return [*small, node(name, "MatMul", [small[-1][0]], size), node(f"{name}/used", "MatMul", [name], 10)]
+
+    # The large tensors of two chains are there together only if the short chain is held up.
+    made = graph(node("x", "Placeholder", (), 10), *chain("short", 2, 4000), *chain("long", 9, 4000))
+    run = Run(None, [], [], program(made), ["forward"] * len(made.nodes))
+    device = Device("CPU", "growth", None, 2)
+    held_up, _ = phases_of(run, device)
+    monkeypatch.setattr(f"{phases_of.__module__}.LARGEST_DELAY", 1.0)
+    never, _ = phases_of(run, device)
+    assert held_up["step"].peak_bytes == never["step"].peak_bytes < 2 * 16_000
+    assert never["step"].peak_range[1] < 2 * 16_000 < held_up["step"].peak_range[1]
