@@ -43,26 +43,6 @@ def test_a_table_that_is_made_for_all_edges_never_grows():
     assert _ordered(items, items, 0, expected=9) == [0, 1, 8, 2, 6, 3, 4, 7, 5]
 
 
-# The order in which one thread took up 120 products in a profiled step (TensorFlow 2.21): the newest task first.
-AS_RUN = [
-    117, 113, 109, 99, 116, 112, 108, 105, 101, 96, 92, 88, 119, 115, 111, 107, 104, 100, 95, 91, 87, 84, 80, 118,
-    114, 110, 106, 103, 98, 94, 90, 86, 83, 79, 76, 73, 69, 65, 102, 97, 93, 89, 85, 82, 78, 75, 72, 68, 64, 61, 57,
-    53, 49, 81, 77, 74, 71, 67, 63, 60, 56, 52, 48, 45, 41, 70, 66, 62, 59, 55, 51, 47, 44, 40, 37, 33, 58, 54, 50,
-    46, 43, 39, 36, 32, 29, 25, 21, 42, 38, 35, 31, 28, 24, 20, 17, 34, 30, 27, 23, 19, 16, 13, 26, 22, 18, 15, 12,
-    9, 6, 14, 11, 8, 5, 10, 7, 4, 2, 3, 1, 0,
-]  # fmt: skip
-
-
-def test_readers_of_one_tensor_run_as_they_did_in_a_profile():
-    # Imported last was number 99. Each has two edges, and each is followed by a sum and another reader of the tensor.
-    imported = [*range(99), *range(100, 120), 99]
-    readers = [*imported, *(120 + number for number in imported)]
-    numbers = [2 * place for place in range(120)] + [480 + 2 * place for place in range(120)]
-    table = _ordered(readers, numbers, 12720, expected=240)
-    assert [number for number in reversed(table) if number < 120] == AS_RUN
-    assert [number for number in reversed(_ordered(readers, numbers, 12720)) if number < 120] != AS_RUN
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_edges_lie_in_memory_as_they_lead_to_nodes_one_after_another(seed):
     readers = range(2, 42)
