@@ -3,9 +3,7 @@
 Source of the rules: `mkl_layout_pass.cc` puts a new node, behind all others, in the place of one whose kernel oneDNN
 has; importing a function's body (`graph_constructor.cc`) takes the first node, in that order, whose inputs are there.
 A graph (`edgeset.h`, `flatrep.h`) keeps the edges that leave a node in the order in which they came, but from the ninth
-on in a table that is ordered by their addresses: so it does the edges to all nodes that wait for nothing. The graph
-that runs is a copy (`Graph::Copy`): its edges are made one after another, as they came when the body was imported,
-those that lead to a node together, and each node's table is made for as many edges as it will have.
+on in a table that is ordered by their addresses: so it does the edges to all nodes that wait for nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from tensorboard_plugin_memest.estimation.onednn import is_replaced, merged_bias
 # More edges than this are kept in a table.
 ORDERED_EDGES = 8
 
-# An edge's size. Where in memory the first edge lies, chance decides.
+# An edge's size. Edges are made one after another, in one piece of memory; where that begins, chance decides.
 _EDGE_BYTES = 32
 _BEGINNINGS = range(0, 2**24, 16)
 
@@ -62,8 +60,7 @@ def executor_edges(graph: StepGraph, *, onednn: bool, seed: int, plain: Edges | 
         replaced = [index for index in _reverse_postorder(graph, plain, chance) if is_replaced(graph.nodes[index])]
         for place, index in enumerate(replaced, len(places)):
             places[index] = place
-    imported = _imported(graph, plain, places)
-    return _in_tables(graph, _edges(graph, imported), imported, chance, copied=True)
+    return _in_tables(graph, _edges(graph, _imported(graph, plain, places)), chance)
 
 
 def _edges(graph: StepGraph, order: Sequence[int]) -> Edges:
@@ -110,7 +107,7 @@ def _reverse_postorder(graph: StepGraph, plain: Edges, chance: random.Random) ->
     mixed = [sorted(followers) for followers in plain.followers]
     for bias, convolution in merged_bias_gradients(graph):
         _merge(graph, mixed, bias, convolution)
-    edges = _in_tables(graph, Edges(plain.roots, mixed), range(len(graph.nodes)), chance, copied=False)
+    edges = _in_tables(graph, Edges(plain.roots, mixed), chance)
     seen = [False] * len(graph.nodes)
     order: list[int] = []
     stack = [(index, False) for index in edges.roots]
@@ -140,63 +137,38 @@ def _merge(graph: StepGraph, followers: list[list[int]], bias: int, convolution:
     followers[convolution] = [*(one for one in followers[convolution] if one != bias), bias]
 
 
-def _in_tables(graph: StepGraph, edges: Edges, order: Sequence[int], chance: random.Random, *, copied: bool) -> Edges:
-    """`edges`, in the order of their addresses where there are many from one node.
-
-    Args:
-        graph: the graph.
-        edges: in the order in which they came.
-        order: all nodes in the order in which they came, each with the edges that lead to it.
-        chance: decides where the edges begin.
-        copied: whether the graph is a copy: then how many edges leave a node was known before they came.
-    """
+def _in_tables(graph: StepGraph, edges: Edges, chance: random.Random) -> Edges:
+    """`edges`, in the order of their addresses where there are many from one node."""
     beginning = chance.choice(_BEGINNINGS)
-    first, made = {}, 0
-    for index in order:
-        first[index] = made
-        made += len(graph.nodes[index].inputs) + len(graph.nodes[index].control_inputs)
+    made = 0
     followers = []
-    for source, following in enumerate(edges.followers):
+    for following in edges.followers:
         if len(following) > ORDERED_EDGES:
-            numbers = [
-                first[one] + place for one, place in zip(following, _places(graph, source, following), strict=True)
-            ]
-            following = _ordered(following, numbers, beginning, expected=len(following) if copied else 1)
+            following = _ordered(following, range(made, made + len(following)), beginning)
         followers.append(following)
+        made += len(following)
     # Last come the edges to what waits for nothing, and between them those from what nothing waits for.
     numbers = []
-    for index in order:
-        if _waits_for_nothing(graph.nodes[index]):
+    made = 0
+    for node, following in zip(graph.nodes, followers, strict=True):
+        if _waits_for_nothing(node):
             numbers.append(made)
             made += 1
-        made += not edges.followers[index]
+        made += not following
     return Edges(_ordered(edges.roots, numbers, beginning), followers)
 
 
-def _places(graph: StepGraph, source: int, following: Sequence[int]) -> list[int]:
-    """For each edge from `source`, which of those that lead to its end it is."""
-    places: dict[int, list[int]] = {}
-    for one in following:
-        if one not in places:
-            node = graph.nodes[one]
-            sources = [*(given for given, _ in node.inputs), *node.control_inputs]
-            places[one] = [place for place, given in enumerate(sources) if given == source]
-    # An edge that merging made is none of the node's own.
-    return [places[one].pop(0) if places[one] else 0 for one in following]
-
-
-def _ordered(items: Sequence[int], numbers: Sequence[int], beginning: int, expected: int = 1) -> list[int]:
+def _ordered(items: Sequence[int], numbers: Sequence[int], beginning: int) -> list[int]:
     """The far ends of edges in the order in which a table has them.
 
     Args:
         items: the far ends.
         numbers: how many edges were made before each.
         beginning: the address of the first edge.
-        expected: how many the table was made for; it grows when more come.
     """
     if len(items) <= ORDERED_EDGES:
         return list(items)
-    table, most = _table(expected)
+    table, most = _table(1)
     for count, (item, number) in enumerate(zip(items, numbers, strict=True)):
         if count >= most:
             held = [entry for entry in table if entry is not None]

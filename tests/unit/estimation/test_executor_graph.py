@@ -1,16 +1,6 @@
 from __future__ import annotations
 
-import random
-
-import pytest
-
-from tensorboard_plugin_memest.estimation.executor_graph import (
-    _BEGINNINGS,
-    ORDERED_EDGES,
-    _ordered,
-    edges_of,
-    executor_edges,
-)
+from tensorboard_plugin_memest.estimation.executor_graph import ORDERED_EDGES, _ordered, edges_of, executor_edges
 from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients, merged_bias_gradients
 from tests.unit.estimation.graphs import graph, node
 
@@ -35,30 +25,6 @@ def test_many_edges_are_in_the_order_of_a_table_of_their_addresses():
     assert _ordered(items, items, 256) == [3, 5, 0, 8, 1, 6, 4, 2, 7]
     # Where in its 256 bytes the first edge lies matters only to what crosses their end.
     assert _ordered(items, items, 16) == _ordered(items, items, 0)
-
-
-def test_a_table_that_is_made_for_all_edges_never_grows():
-    # Sixteen places: 1, 3, 6, 10, 15, 21 and 28 places on, from the first one again behind the last.
-    items = list(range(9))
-    assert _ordered(items, items, 0, expected=9) == [0, 1, 8, 2, 6, 3, 4, 7, 5]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_edges_lie_in_memory_as_they_lead_to_nodes_one_after_another(seed):
-    readers = range(2, 42)
-    made = graph(
-        node("read", "Placeholder", (), 4),
-        node("other", "Placeholder", (), 4),
-        *[node(f"n{number}", "Add", ["other", "read"], 4) for number in readers],
-    )
-    beginning = random.Random(seed).choice(_BEGINNINGS)
-    found = executor_edges(made, onednn=False, seed=seed).followers
-    # Each reader's two edges are neighbours: of those that leave one node, every second place is another's.
-    for source, place in ((1, 0), (0, 1)):
-        numbers = [2 * number + place for number in range(40)]
-        assert found[source] == _ordered(readers, numbers, beginning, expected=40)
-    # So four edges of 64 bytes apart want one place of a table, not eight.
-    assert found[0] != _ordered(readers, range(40), beginning, expected=40)
 
 
 def test_what_onednn_replaces_comes_last_and_so_ready_at_the_same_time_it_is_looked_at_last():
