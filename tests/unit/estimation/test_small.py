@@ -9,6 +9,7 @@ from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.phases import Run, phases_of
 from tensorboard_plugin_memest.estimation.small import kept_by_trace
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tests.unit.estimation.graphs import graph, node, program, variable
 
 
@@ -32,12 +33,12 @@ def test_values_of_more_than_64_bytes_are_not_kept():
 
 def _run(slots: int, kept: int) -> Run:
     made = graph(node("x", "Placeholder", (), 700), node("y", "MatMul", ["x"], 700))
-    weights = [variable("w", 300)]
-    births = [
-        Birth(one, EagerRun([(0, True)], [Made("Fill", one.shape, one.dtype, one.bytes)], 0, one.shape, one.dtype))
-        for one in (variable(f"slot{number}", 64) for number in range(slots))
-    ]
-    return Run(None, births, weights, program(made), ["forward"] * 2, kept_by_trace=kept)
+    births = [_birth(variable(f"slot{number}", 64)) for number in range(slots)]
+    return Run(None, births, [_birth(variable("w", 300))], program(made), ["forward"] * 2, kept_by_trace=kept)
+
+
+def _birth(one: Variable) -> Birth:
+    return Birth(one, EagerRun([(0, True)], [Made("Fill", one.shape, one.dtype, one.bytes)], 0, one.shape, one.dtype))
 
 
 def _peak(device: str, slots: int, kept: int) -> int:
