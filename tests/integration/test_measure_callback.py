@@ -915,7 +915,8 @@ def test_its_own_profile_is_of_the_batches_asked_for_and_lies_where_xprof_looks(
     (dense,) = (layer for layer in estimate.layers if layer.info.parameters == 800 * 64 + 64)
     for layer in (convolution, dense):
         row = rows[layer.info.path]
-        assert 0.6 < row.measured_bytes / row.predicted_bytes < 1.6
+        # The convolution's are 30 kB in a pool of this size, where a chunk more or a result alive longer is the half.
+        assert 1 / 3 < row.measured_bytes / row.predicted_bytes < 3
 
     # Op by op: nearly all that takes memory in the step is known to both, and much of it comes in one order, though
     # several threads run it.
