@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
+import itertools
 import json
 import random
 import threading
@@ -829,7 +830,8 @@ def test_a_training_that_runs_out_of_memory_is_recorded_up_to_the_step_it_died_i
     # Call n takes 4 n^2 MiB, so the eighth is the last that fits; Keras calls the layer once before training.
     assert 5 <= peaks.steps <= 9
     grown = [window.peak_bytes for window in peaks.windows[:-1]]
-    assert grown == sorted(grown)
+    # Two that get the same chunk, one of twice the size, differ by the small tensors that happen to be beside them.
+    assert all(later > earlier - 4096 for earlier, later in itertools.pairwise(grown))
     assert grown[-1] > 100 * 2**20
     (note,) = logged.notes
     assert note.startswith(f"Training ended inside step {peaks.steps - 1} with ResourceExhaustedError")
