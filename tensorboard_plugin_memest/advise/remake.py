@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
+from tensorboard_plugin_memest.estimation.subject import layer_classes
 
 # Sizes of a tensor, the batch first.
 Shape = tuple[int | None, ...]
@@ -64,8 +65,7 @@ def with_inputs_resized(model: keras.Model, sizes: Mapping[Shape, Shape]) -> ker
 
 
 def _from_config(model: keras.Model, config: Any) -> keras.Model:
-    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
-    with keras.saving.custom_object_scope(own):
+    with keras.saving.custom_object_scope(layer_classes(model)):
         return type(model).from_config(config)
 
 
@@ -91,8 +91,7 @@ def with_layers_replaced(model: keras.Model, numbers: Sequence[int], replacement
     def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
         return replacement(layer) if layer in wanted else layer.__class__.from_config(layer.get_config())
 
-    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
-    with keras.saving.custom_object_scope(own), _not_compiled(model):
+    with keras.saving.custom_object_scope(layer_classes(model)), _not_compiled(model):
         copy = keras.models.clone_model(model, clone_function=clone)
     return compiled_like(copy, model)
 

@@ -13,7 +13,7 @@ from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.outputs import output_specs
-from tensorboard_plugin_memest.estimation.subject import batch_size_of, input_specs
+from tensorboard_plugin_memest.estimation.subject import batch_size_of, input_specs, layer_classes
 
 
 def creations_of_copy(model: keras.Model, given: Given) -> list[tuple[Any, EagerRun]] | None:
@@ -23,8 +23,7 @@ def creations_of_copy(model: keras.Model, given: Given) -> list[tuple[Any, Eager
         (the model's own variable, what computing its first value does to memory) of each; None if the model cannot be
         copied, or its copy has other variables.
     """
-    # Classes that the user never registered for saving are known all the same: the model is made of them.
-    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    own = layer_classes(model)
     for make in _ways_to_copy(model):
         creations = Creations()
         try:

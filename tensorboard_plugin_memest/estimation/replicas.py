@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.framework import ops as tf_ops
 
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
-from tensorboard_plugin_memest.estimation.subject import require_built
+from tensorboard_plugin_memest.estimation.subject import layer_classes, require_built
 from tensorboard_plugin_memest.memory.errors import UsageError
 
 # The op that sums over replicas; its group and instance are told by numbers that decide nothing here.
@@ -142,7 +142,7 @@ def on_one_device(model: keras.Model) -> Callable[[], keras.Model]:
         ValueError: the model is not built, or cannot be made from its configuration.
     """
     configuration = _configuration_of(model)
-    own = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    own = layer_classes(model)
     compiled = dict(model._compile_config.config) if model.compiled and hasattr(model, "_compile_config") else None
     shapes = _build_shapes(model)
 
@@ -162,7 +162,7 @@ def _configuration_of(model: keras.Model) -> dict[str, Any] | None:
     """What the model is made from again; None for a class that takes no arguments."""
     require_built(model)
     try:
-        with keras.saving.custom_object_scope({type(layer).__name__: type(layer) for layer in model._flatten_layers()}):
+        with keras.saving.custom_object_scope(layer_classes(model)):
             found: dict[str, Any] = model.get_config()
             with tf.Graph().as_default():
                 # Keras changes what it reads.

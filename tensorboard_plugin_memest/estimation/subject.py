@@ -150,6 +150,14 @@ def fixed_batch_sizes(model: keras.Model, inputs: Any) -> set[int]:
     return set() if None in fixed else {int(size) for size in fixed}
 
 
+def layer_classes(model: keras.Model) -> dict[str, type]:
+    """The classes of a model's layers, for `custom_object_scope`.
+
+    With them it can be made again although the user never registered a class for saving: the model is made of them.
+    """
+    return {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+
+
 def positive_batch_size(batch_size: Any, called: str = "batch_size") -> int:
     """`batch_size` as an integer.
 
