@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, constant_value
 
-# An array, or for a list a tuple of those of its elements, None for what is not known.
+# An array, or for a list or an optional a tuple of those of its elements, None for what is not known.
 Value = Any
 
 # A tensor with more elements decides nothing.
@@ -83,6 +83,11 @@ def results_of(node: Node, inputs: Sequence[Value | None]) -> list[Value | None]
             return [(*given, inputs[1])]
         case "TensorListPopBack" if given:
             return [given[:-1], given[-1]]
+        case "OptionalFromValue":
+            # A branch hands on to its gradient what that needs, such as how often a loop in it ran.
+            return [tuple(inputs)]
+        case "OptionalGetValue" if given is not None and len(given) == len(node.outputs):
+            return list(given)
     return [_result_of(node, inputs)] * len(node.outputs)
 
 

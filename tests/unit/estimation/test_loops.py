@@ -101,6 +101,38 @@ def test_the_loop_of_a_gradient_runs_as_often_as_its_forward_loop():
     assert counts(function, VECTOR) == [6, 6]
 
 
+def sines(times: int, x: Any) -> Any:
+    return tf.while_loop(lambda n, _: n < times, lambda n, value: (n + 1, tf.sin(value) * x), (0, x))[1]
+
+
+# What decides lies in the branch, in a branch of the branch, in one of many, or in a branch that another loop takes.
+@pytest.mark.parametrize(
+    ("value_of", "expected"),
+    [
+        (lambda x: tf.cond(x[0] > 0, lambda: sines(6, x), lambda: x), [6, 6]),
+        (lambda x: tf.cond(x[0] > 0, lambda: tf.cond(x[1] > 0, lambda: sines(6, x), lambda: x), lambda: x), [6, 6]),
+        (lambda x: tf.switch_case(tf.cast(x[0], "int32"), [lambda: x, lambda: sines(6, x)]), [6, 6]),
+        (
+            lambda x: tf.while_loop(
+                lambda n, _: n < 3,
+                lambda n, y: (n + 1, tf.cond(y[0] > 0, lambda: sines(6, y), lambda: y)),
+                (0, x),
+            )[1],
+            [3, 3, 6, 6],
+        ),
+    ],
+    ids=["branch", "branch in a branch", "one of many", "branch in a loop"],
+)
+def test_the_gradient_of_a_loop_in_a_branch_runs_as_often_as_the_loop(value_of, expected):
+    def function(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            result = tf.reduce_sum(value_of(x))
+        return tape.gradient(result, x)
+
+    assert sorted(counts(function, VECTOR)) == expected
+
+
 def test_a_recurrent_layer_runs_once_a_time_step():
     layer = keras.layers.SimpleRNN(4)
     layer.build((None, 13, 5))
