@@ -20,6 +20,9 @@ PYTEST_ARGS ?=
 # Two, and not one for each core: each holds TensorFlow and up to some GiB of tensors. The browser's tests run by
 # themselves, one after the other; a chosen name that only one of the two has is no failure of the other (status 5).
 PYTEST_WORKERS ?= 2
+# Real trainings are measured, whose threads the machine schedules beside whatever else it does: a test that fails is
+# given two more chances, and is told of as rerun. What is wrong in the code fails three times.
+PYTEST := python -m pytest --reruns 2
 
 # Tools of the environment go before those of the machine.
 export PATH := $(abspath $(VENV))/bin:$(PATH)
@@ -45,8 +48,8 @@ demo: $(STAMPS)/demo $(STATIC) ## make the demo's runs and open TensorBoard on t
 
 test: lint browser $(STATIC) ## lint, then all tests: vitest and pytest
 	npm --prefix frontend test
-	python -m pytest --numprocesses $(PYTEST_WORKERS) --dist loadfile tests/unit tests/integration $(PYTEST_ARGS) || [ $$? = 5 ]
-	python -m pytest tests/browser $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(PYTEST) --numprocesses $(PYTEST_WORKERS) --dist loadfile tests/unit tests/integration $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(PYTEST) tests/browser $(PYTEST_ARGS) || [ $$? = 5 ]
 
 lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and prettier
 	ruff check
