@@ -32,7 +32,7 @@ def explain_oom(error: BaseException | str, estimate: Estimate | None = None) ->
 
     Args:
         error: the exception as it was caught, such as a `tf.errors.ResourceExhaustedError`, or the text that it or a
-            log shows: of TensorFlow's allocator, XLA, cuDNN, the CUDA driver, or Python for the host's memory. An error
+            log shows: of TensorFlow's allocator, XLA, cuDNN, a GPU's driver, or Python for the host's memory. An error
             of PyTorch's is told to be one.
         estimate: of the training that failed, for its batch size; with it the tensor is matched to a layer and a
             variable, and what was alive and what had been predicted can be told.
@@ -56,7 +56,8 @@ def explain_oom(error: BaseException | str, estimate: Estimate | None = None) ->
         shown = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         raise UsageError(
             f"This is no error about memory that memest knows: {shown[:300]!r}. Pass the whole text, with the lines "
-            "that say what ran out, such as 'OOM when allocating tensor with shape[...]'."
+            "that say what ran out, such as 'OOM when allocating tensor with shape[...]'. That an 'allocation exceeds "
+            "10% of system memory' is a warning: it was granted."
         )
     return explanation
 
@@ -183,7 +184,8 @@ def _expectation(explanation: Explanation, phase: Phase | None, estimate: Estima
     if phase is None or estimate is None:
         return None
     low, high = phase.peak_range
-    spread = f" ({format_bytes(low)} to {format_bytes(high)})" if low != high else ""
+    low_told, high_told = format_bytes(low), format_bytes(high)
+    spread = f" ({low_told} to {high_told})" if low_told != high_told else ""
     name = {"build": "building the model", "first_step": "the first step", "step": "a step"}.get(phase.name, phase.name)
     said = f"The estimate had said {format_bytes(phase.peak_bytes)}{spread} for {name}"
     limit = explanation.limit_bytes

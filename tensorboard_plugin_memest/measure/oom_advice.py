@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from tensorboard_plugin_memest.measure import oom_message
@@ -14,6 +15,10 @@ from tensorboard_plugin_memest.memory.item import by_category
 from tensorboard_plugin_memest.memory.units import format_bytes, format_share
 
 _OF_THE_BATCH = (Category.ACTIVATIONS, Category.INPUTS, Category.WORKSPACE)
+# Types of few bytes that data may have.
+_NARROWER = {"float32": 4, "uint8": 1}
+# A last dimension so long hardly holds measured features.
+_MANY_CLASSES = 1000
 _OF_THE_WEIGHTS = (Category.WEIGHTS, Category.GRADIENTS, Category.OPTIMIZER_SLOTS)
 
 
@@ -25,7 +30,8 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
     if explanation.source == HOST:
         return (
             "This is the host's memory, not the device's: read the data in parts (tf.data, a generator), and shrink "
-            "what is cached or shuffled whole.",
+            "what is cached or shuffled whole. memest.estimate_dataset(dataset or arrays) says what takes how much.",
+            *_of_an_array(explanation),
         )
     if explanation.source == oom_message.PYTORCH:
         return (
@@ -53,6 +59,12 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
         )
     if explanation.source in (oom_message.CUDNN, oom_message.COPY, oom_message.DRIVER):
         advice.append("See with nvidia-smi whether another process holds memory of this GPU.")
+    if explanation.source == oom_message.DRIVER:
+        advice.append(
+            "TensorFlow takes nearly all of a GPU for its pool at once, whatever the model needs: where others use the "
+            "GPU, too, let the pool grow as needed (tf.config.experimental.set_memory_growth), or give it less "
+            "(tf.config.set_logical_device_configuration)."
+        )
     if explanation.phase == "build":
         advice += _while_building(explanation)
     else:
@@ -60,6 +72,24 @@ def advice_for(explanation: Explanation, estimate: Estimate | None) -> tuple[str
     if estimate is not None and explanation.limit_bytes is not None:
         advice.append(what_changes_save(explanation.limit_bytes))
     return tuple(advice)
+
+
+def _of_an_array(explanation: Explanation) -> list[str]:
+    """What else an array of NumPy's could be."""
+    shape, size = explanation.shape, explanation.bytes
+    if not shape or not size or not explanation.dtype:
+        return []
+    if len(shape) <= 3 and shape[-1] >= _MANY_CLASSES:
+        return [
+            f"If most of its last dimension of {shape[-1]:,} is zeros, as in one-hot classes or counted words, keep "
+            "numbers instead: integer classes with a sparse_categorical_crossentropy loss, an Embedding for words, or "
+            "a tf.sparse.SparseTensor."
+        ]
+    elements = math.prod(shape)
+    smaller = [
+        f"{format_bytes(elements * each)} in {name}" for name, each in _NARROWER.items() if 2 * elements * each <= size
+    ]
+    return [f"The same array takes {' and '.join(smaller)}; that is enough for pixels."] if smaller else []
 
 
 def _is_of_all_data(explanation: Explanation) -> bool:

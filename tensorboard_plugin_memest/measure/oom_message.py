@@ -17,7 +17,7 @@ TENSORFLOW = "TensorFlow's allocator"
 XLA = "XLA"
 CUDNN = "cuDNN or another CUDA library"
 COPY = "the copy to the device"
-DRIVER = "the CUDA driver"
+DRIVER = "the GPU's driver"
 PYTORCH = "PyTorch's allocator"
 
 
@@ -41,9 +41,11 @@ _SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B|B)\b"
 # Keras writes some of its messages in bold.
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 
-# What a log tells beside, and says itself that nothing failed.
-_WARNING = re.compile(
-    r"^.*(?:indicates that this is not a failure|exceeds \d+% of (?:free )?system memory|This is benign).*$",
+# What a log tells beside, and says itself that nothing failed; and disks and messages, which are exhausted by the same
+# name.
+_NO_FAILURE = re.compile(
+    r"^.*(?:indicates that this is not a failure|exceeds \d+% of (?:free )?system memory|This is benign"
+    r"|No space left on device|Received message larger than max).*$",
     re.MULTILINE,
 )
 
@@ -60,6 +62,7 @@ _EXHAUSTED = re.compile(
 _PINNED = re.compile(r"[Ff]ailed to alloc (\d+) bytes on host|could not allocate pinned host memory of size: (\d+)")
 _PINNED_ALLOCATOR = re.compile(r"(?:cuda|gpu)_host_bfc")
 _XLA_ASKED = re.compile(r"Out of memory (?:while trying to allocate|allocating) " + _SIZE)
+_XLA_CONSTANT = re.compile(r"Failed to allocate (\d+) bytes for new constant")
 # A TPU's, from the compiler and from the runtime.
 _HBM_USED = re.compile(r"Ran out of memory in memory space \w+\. Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
 _COMPILER = re.compile(r"Ran out of memory in memory space")
@@ -71,12 +74,12 @@ _CUDNN = re.compile(
     r"|CUDNN failed to allocate|[Ff]ailed to allocate (?:the )?scratch|No algorithm worked"
     r"|Failed to get convolution algorithm|CUSOLVER_STATUS_ALLOC_FAILED|DNN library initialization failed"
     r"|[Ff]ailed to create cublas handle|Blas GEMM launch failed|without BLAS support"
-    r"|Fail to find the dnn implementation|NCCL WARN [^\n]*out of memory"
+    r"|Fail to find the dnn implementation|Failed to call (?:ThenRnn|DoRnn)\w+|NCCL WARN [^\n]*out of memory"
 )
 _COPY = re.compile(r"Dst tensor is not initialized|unable to allocate output tensor")
 _DRIVER = re.compile(
-    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory|CUDA error: out of memory"
-    r"|failed\. Status: out of memory"
+    r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory|HIP_ERROR_OutOfMemory"
+    r"|CUDA error: out of memory|failed\. Status: out of memory|kIOGPUCommandBufferCallbackErrorOutOfMemory"
 )
 _ASYNC = re.compile(
     r"(gpu_async_\w+) cuMemAllocAsync failed to allocate (\d+) bytes(?:.*?Free memory/Total memory: (\d+)/(\d+))?",
@@ -95,14 +98,19 @@ _PYTORCH_HOST = re.compile(
     r"allocate (\d+) bytes"
 )
 _KERNEL = re.compile(r"failed to allocate memory\b")
-_NUMPY = re.compile(r"Unable to allocate " + _SIZE + r" for an array with shape \(([\d, ]*)\) and data type (\w+)")
+_NUMPY = re.compile(r"Unable to allocate (?:" + _SIZE + r" for an )?array with shape \(([\d, ]*)\) and data type (\w+)")
+# A batch that the data pipeline puts together or hands over lies in the host's memory (under the BFC allocator on a CPU
+# in the device's).
+_PIPELINE = re.compile(r"IteratorGetNext|GetNextAsOptional|\w*Batch\w*Dataset\w*")
+_BATCH = re.compile(r"Failed to allocate memory for the batch of component \d+")
 # The system ends a process that takes too much, and says so in its own log; a shell says only that it was ended.
 _KILLED = re.compile(
     r"[Oo]ut of memory: Kill(?:ed)? process \d+(?: \([^)]*\))?(?:.*?anon-rss:(\d+)kB)?"
-    r"|^(?:.*: line \d+: +)?(?:\d+ +)?Killed\b(?:[: ].*)?$|exit code 137\b|using all available RAM",
+    r"|^(?:.*: line \d+: +)?(?:\[\d+\] +[-+]? *)?(?:\d+ +)?[Kk]illed\b(?:[: ].*)?$|exit code 137\b"
+    r"|using all available RAM|\bOOMKilled\b|\boom-kill event",
     re.MULTILINE,
 )
-_HOST = re.compile(r"std::bad_alloc|MemoryError|Cannot allocate memory|cannot allocate memory")
+_HOST = re.compile(r"std::bad_alloc|MemoryError|Cannot allocate memory|cannot allocate memory|paging file is too small")
 _ANY = re.compile(r"RESOURCE_EXHAUSTED|[Rr]esource exhausted|ResourceExhaustedError|\bOOM\b|[Oo]ut of memory")
 
 # What TensorFlow's log, now and before, sets before a line.
@@ -137,10 +145,10 @@ def parse_message(text: str) -> Explanation | None:
     the text tells.
 
     Args:
-        text: a message of TensorFlow, XLA, cuDNN, the CUDA driver or Python, with whatever surrounds it. PyTorch's are
+        text: a message of TensorFlow, XLA, cuDNN, a GPU's driver or Python, with whatever surrounds it. PyTorch's are
             known for what they are.
     """
-    text = _WARNING.sub("", _STYLE.sub("", text))
+    text = _NO_FAILURE.sub("", _STYLE.sub("", text))
     for pattern, read in _READERS:
         match = pattern.search(text)
         if match:
@@ -169,6 +177,10 @@ def _exhausted(match: re.Match[str], text: str) -> Explanation:
     return Explanation(_source_of(match[1]), _line(match, text), bytes=size, allocator=match[1], op=match[5])
 
 
+def _pipeline(match: re.Match[str], text: str) -> Explanation:
+    return Explanation(HOST, _line(match, text), device="CPU:0")
+
+
 def _source_of(allocator: str | None) -> str:
     return HOST if allocator and _PINNED_ALLOCATOR.fullmatch(allocator) else TENSORFLOW
 
@@ -186,6 +198,10 @@ def _xla(match: re.Match[str], text: str) -> Explanation:
     exact = _REQUEST.search(text)
     size = int(exact[1]) if exact else _bytes(match[1], match[2])
     return Explanation(XLA, _line(match, text), bytes=size, live=_buffers(text), live_is_predicted=False)
+
+
+def _xla_constant(match: re.Match[str], text: str) -> Explanation:
+    return Explanation(XLA, _line(match, text), bytes=int(match[1]))
 
 
 def _hbm_used(match: re.Match[str], text: str) -> Explanation:
@@ -252,6 +268,7 @@ _READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Explanation
     (_CONSTANT, _constant),
     (_CUDNN, _only(CUDNN)),
     (_XLA_ASKED, _xla),
+    (_XLA_CONSTANT, _xla_constant),
     (_HBM_USED, _hbm_used),
     (_COMPILER, _only(XLA)),
     (_HBM_ASKED, _hbm_asked),
@@ -261,6 +278,7 @@ _READERS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], Explanation
     (_COPY, _copy),
     (_NUMPY, _numpy),
     (_DRIVER, _only(DRIVER)),
+    (_BATCH, _pipeline),
     (_KERNEL, _only(TENSORFLOW)),
     (_HOST, _only(HOST)),
     (_KILLED, _killed),
@@ -287,13 +305,15 @@ def _completed(failure: Explanation, text: str, position: int) -> Explanation:
     number = re.match(r"GPU_(\d+)_", failure.allocator or "")
     called = _CALLED.search(text)
     stats = {name: int(value) for name, value in _STATS.findall(text)}
+    of_pipeline = op and device and _PIPELINE.fullmatch(op) and device[1].startswith("CPU")
     return replace(
         failure,
+        source=HOST if of_pipeline and "bfc" not in str(failure.allocator) else failure.source,
         op=op,
         layer=called[1] if called else None,
         device=failure.device or (device and device[1].upper()) or (f"GPU:{number[1]}" if number else None),
         phase=_phase(text, op, in_function=bool(node or old or _FUNCTION.search(text))),
-        in_use_bytes=stats.get("MaxInUse", stats.get("InUse", failure.in_use_bytes)),
+        in_use_bytes=stats.get("InUse", stats.get("MaxInUse", failure.in_use_bytes)),
         limit_bytes=stats.get("Limit", failure.limit_bytes),
     )
 

@@ -78,6 +78,33 @@ _RESERVES = ((6, 500), (7, 1050), (8, 1536), (99, 1800))
 
 # name | GiB, * for the size that the name without one means | compute capability | ecc, where that takes memory
 _NVIDIA = """
+GTX 750 Ti | 2 | 5.0
+GTX 780 | 3 | 3.5
+GTX 780 Ti | 3 | 3.5
+940MX 2GB | 2* | 5.0
+940MX 4GB | 4 | 5.0
+GTX 950 | 2 | 5.2
+GTX 950M 2GB | 2 | 5.0
+GTX 950M 4GB | 4* | 5.0
+GTX 960 2GB | 2* | 5.2
+GTX 960 4GB | 4 | 5.2
+GTX 960M 2GB | 2 | 5.0
+GTX 960M 4GB | 4* | 5.0
+GTX 970 | 4 | 5.2
+GTX 970M 3GB | 3 | 5.2
+GTX 970M 6GB | 6* | 5.2
+GTX 980 | 4 | 5.2
+GTX 980M | 8 | 5.2
+GTX 980 Ti | 6 | 5.2
+GTX Titan X | 12 | 5.2
+MX150 2GB | 2* | 6.1
+MX150 4GB | 4 | 6.1
+MX250 | 2 | 6.1
+MX350 | 2 | 6.1
+MX450 | 2 | 7.5
+GTX 1050 2GB | 2* | 6.1
+GTX 1050 3GB | 3 | 6.1
+GTX 1050 4GB | 4 | 6.1
 GTX 1050 Ti | 4 | 6.1
 GTX 1060 3GB | 3 | 6.1
 GTX 1060 6GB | 6* | 6.1
@@ -85,6 +112,8 @@ GTX 1070 | 8 | 6.1
 GTX 1080 | 8 | 6.1
 GTX 1080 Ti | 11 | 6.1
 GTX 1650 | 4 | 7.5
+GTX 1650 Ti | 4 | 7.5
+GTX 1650 Super | 4 | 7.5
 GTX 1660 | 6 | 7.5
 GTX 1660 Ti | 6 | 7.5
 GTX 1660 Super | 6 | 7.5
@@ -100,6 +129,16 @@ RTX 2070 Super | 8 | 7.5
 RTX 2080 | 8 | 7.5
 RTX 2080 Super | 8 | 7.5
 RTX 2080 Ti | 11 | 7.5
+RTX 2050 | 4 | 8.6
+RTX 3050 Laptop 4GB | 4* | 8.6
+RTX 3050 Laptop 6GB | 6 | 8.6
+RTX 3050 Ti Laptop | 4 | 8.6
+RTX 3060 Laptop | 6 | 8.6
+RTX 3070 Laptop | 8 | 8.6
+RTX 3070 Ti Laptop | 8 | 8.6
+RTX 3080 Laptop 8GB | 8* | 8.6
+RTX 3080 Laptop 16GB | 16 | 8.6
+RTX 3080 Ti Laptop | 16 | 8.6
 RTX 3050 8GB | 8* | 8.6
 RTX 3050 6GB | 6 | 8.6
 RTX 3060 12GB | 12* | 8.6
@@ -112,6 +151,11 @@ RTX 3080 12GB | 12 | 8.6
 RTX 3080 Ti | 12 | 8.6
 RTX 3090 | 24 | 8.6
 RTX 3090 Ti | 24 | 8.6
+RTX 4050 Laptop | 6 | 8.9
+RTX 4060 Laptop | 8 | 8.9
+RTX 4070 Laptop | 8 | 8.9
+RTX 4080 Laptop | 12 | 8.9
+RTX 4090 Laptop | 16 | 8.9
 RTX 4060 | 8 | 8.9
 RTX 4060 Ti 8GB | 8 | 8.9
 RTX 4060 Ti 16GB | 16 | 8.9
@@ -122,6 +166,9 @@ RTX 4070 Ti Super | 16 | 8.9
 RTX 4080 | 16 | 8.9
 RTX 4080 Super | 16 | 8.9
 RTX 4090 | 24 | 8.9
+RTX 5070 Laptop | 8 | 12.0
+RTX 5080 Laptop | 16 | 12.0
+RTX 5090 Laptop | 24 | 12.0
 RTX 5060 | 8 | 12.0
 RTX 5060 Ti 8GB | 8 | 12.0
 RTX 5060 Ti 16GB | 16 | 12.0
@@ -129,6 +176,18 @@ RTX 5070 | 12 | 12.0
 RTX 5070 Ti | 16 | 12.0
 RTX 5080 | 16 | 12.0
 RTX 5090 | 32 | 12.0
+K620 | 2 | 5.0
+M4000 | 8 | 5.2
+P1000 | 4 | 6.1
+P2000 | 5 | 6.1
+P4000 | 8 | 6.1
+P5000 | 16 | 6.1
+P6000 | 24 | 6.1
+GV100 | 32 | 7.0
+T600 | 4 | 7.5
+T1000 4GB | 4* | 7.5
+T1000 8GB | 8 | 7.5
+T2000 | 4 | 7.5
 RTX 4000 | 8 | 7.5
 RTX 5000 | 16 | 7.5
 RTX 6000 | 24 | 7.5
@@ -140,9 +199,17 @@ RTX A4500 | 20 | 8.6
 RTX A5000 | 24 | 8.6
 RTX A5500 | 24 | 8.6
 RTX A6000 | 48 | 8.6
+RTX 2000 Ada | 16 | 8.9
+RTX 4000 Ada | 20 | 8.9
+RTX 4500 Ada | 24 | 8.9
+RTX 5000 Ada | 32 | 8.9
 RTX 6000 Ada | 48 | 8.9
 RTX PRO 6000 Blackwell | 96 | 12.0
+K20 | 5 | 3.5 | ecc
+K40 | 12 | 3.5 | ecc
 K80 | 12 | 3.7 | ecc
+M40 12GB | 12* | 5.2 | ecc
+M40 24GB | 24 | 5.2 | ecc
 M60 | 8 | 5.2
 P4 | 8 | 6.1 | ecc
 P40 | 24 | 6.1 | ecc
@@ -171,6 +238,10 @@ H200 | 141 | 9.0
 B200 | 180 | 10.0
 B300 | 288 | 10.3
 Jetson Nano | 4 | 5.3
+Jetson TX2 | 8 | 6.2
+Jetson Xavier NX | 8 | 7.2
+Jetson AGX Xavier | 32 | 7.2
+Jetson Orin Nano | 8 | 8.7
 Jetson AGX Orin 32GB | 32 | 8.7
 Jetson AGX Orin 64GB | 64 | 8.7
 """

@@ -31,7 +31,7 @@ class Explanation:
         variable: path of the weight that the tensor is there for.
         phase: `"build"`, `"first_step"`, `"step"`, `"evaluate"` or `"predict"`.
         step: number of the step that failed, 0 for the first.
-        in_use_bytes: the most that was in use until the failure.
+        in_use_bytes: what was in use when it failed; where only that is known, the most that was until then.
         limit_bytes: what the allocator may use.
         live: what was alive, largest first.
         live_is_predicted: whether `live` is what the estimate says is alive at the peak of that phase, rather than what

@@ -96,6 +96,8 @@ def _split(name: str) -> tuple[int | None, str]:
     if text in _INSTANCE_NAMES:
         return None, _joined(text)
     text = _NOISE.sub(" ", re.sub(r"[-_()]", " ", text))
+    # What is sold as one for laptops is called mobile in lists of hardware.
+    text = re.sub(r"\bmobile\b", "laptop", text)
     match = _SIZE.search(text)
     if match is None:
         return None, _joined(text)

@@ -115,6 +115,20 @@ def test_data_that_is_copied_as_a_whole_is_told(text):
     assert not [said for said in of_a_layer.advice if "tf.data" in said]
 
 
+def test_an_array_of_the_host_s_is_told_what_else_it_could_be():
+    text = "Unable to allocate 56.1 GiB for an array with shape {} and data type {}"
+    pixels = memest.explain_oom(text.format("(50000, 224, 224, 3)", "float64")).advice
+    assert "takes 28.04 GiB in float32 and 7.01 GiB in uint8" in pixels[1]
+    assert len(memest.explain_oom(text.format("(50000, 224, 224, 3)", "uint8")).advice) == 1
+    assert "dimension of 60,000 is zeros" in memest.explain_oom(text.format("(20000, 60000)", "float64")).advice[1]
+
+
+def test_a_driver_without_memory_is_told_who_else_may_hold_it():
+    advice = memest.explain_oom("failed to allocate 7.44G (7985243136 bytes): CUDA_ERROR_OUT_OF_MEMORY").advice
+    assert "another process" in advice[0]
+    assert "set_memory_growth" in advice[1]
+
+
 def test_room_in_pieces_is_told():
     found = explain(UPDATE, in_use_bytes=5 * 2**30, limit_bytes=LIMIT)
     assert "not in one piece" in found.advice[0]

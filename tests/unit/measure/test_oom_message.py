@@ -101,7 +101,7 @@ def test_of_several_errors_the_node_behind_the_first_one_s_sentence_counts():
 
 def test_the_allocator_s_own_statistics_are_read_from_a_log():
     assert facts(STATS, "op", "bytes", "device", "in_use_bytes", "limit_bytes") == (
-        "Adam/Square", 29995136256, "GPU:1", 6647456256, 7441717658,
+        "Adam/Square", 29995136256, "GPU:1", 6647456000, 7441717658,
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def test_xla_s_list_of_buffers_is_what_was_live_largest_first():
         ("Out of memory while trying to allocate 23.38MiB.\n\t [[{{node StatefulPartitionedCall}}]]", "XLA", 24515706),
         ("Out of memory while trying to allocate 4294967296 bytes.", "XLA", 2**32),
         ("OOM when allocating tensor of shape [3,3,64] and type int32", "TensorFlow's allocator", 2304),
-        ("failed to allocate 528.00M (553648128 bytes): CUDA_ERROR_OUT_OF_MEMORY", "the CUDA driver", 553648128),
+        ("failed to allocate 528.00M (553648128 bytes): CUDA_ERROR_OUT_OF_MEMORY", "the GPU's driver", 553648128),
         ("Failed to allocate request for 1.00KiB (1024B) on device ordinal 3", "TensorFlow's allocator", 1024),
         ("Unable to allocate 1.15 GiB for an array with shape (810, 1491) and data type uint8", "the host", 810 * 1491),
         (f"Failed copying input tensor to {GPU}: Dst tensor is not initialized.", "the copy to the device", None),
@@ -142,17 +142,36 @@ def test_xla_s_list_of_buffers_is_what_was_live_largest_first():
         ("OOM when allocating tensor with shape[2,3] and type half on x by allocator gpu_host_bfc", "the host", 12),
         ("[0] alloc.h:40 NCCL WARN Cuda failure 2 'out of memory'", "cuDNN or another CUDA library", None),
         ("Fail to find the dnn implementation.\n\t [[{{node CudnnRNN}}]]", "cuDNN or another CUDA library", None),
-        ("CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory", "the CUDA driver", None),
-        ("Check failed: err == cudaSuccess Unexpected CUDA error: out of memory", "the CUDA driver", None),
+        ("CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory", "the GPU's driver", None),
+        ("Check failed: err == cudaSuccess Unexpected CUDA error: out of memory", "the GPU's driver", None),
         ("Ran out of memory in memory space vmem. Please file a bug against XLA.", "XLA", None),
         ("12/100 [==>...] - ETA: 3s\nKilled", "the host", None),
         ("./run.sh: line 3:  4711 Killed                  python train.py --epochs 9", "the host", None),
         ("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)", "the host", None),
         ("Your session crashed after using all available RAM.", "the host", None),
+        ("[1]    4242 killed     python train.py", "the host", None),
+        ("Last State: Terminated, Reason: OOMKilled", "the host", None),
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.", "the host", None),
+        ("OSError: [WinError 1455] The paging file is too small for this operation to complete", "the host", None),
+        ("Failed to allocate memory for the batch of component 0 [Op:IteratorGetNext]", "the host", None),
+        ("Unable to allocate array with shape (3, 5) and data type float64", "the host", 120),
+        ("failed to allocate 2.5K (2560 bytes) from device: HIP_ERROR_OutOfMemory", "the GPU's driver", 2560),
+        ("Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", "the GPU's driver", None),
+        ("INTERNAL: Failed to allocate 4096 bytes for new constant", "XLA", 4096),
+        ("Failed to call ThenRnnForward with model config: [rnn_mode]: 2", "cuDNN or another CUDA library", None),
     ],
 )  # fmt: skip
 def test_who_ran_out_and_when_asked_for_what(text, source, size):
     assert facts(text, "source", "bytes") == (source, size)
+
+
+def test_a_batch_of_the_data_pipeline_lies_in_the_host_s_memory():
+    where = "/job:localhost/replica:0/task:0/device:CPU:0 by allocator"
+    text = "OOM when allocating tensor with shape[100,64] and type float on {} {}\n\t [[{{{{node {}}}}}]]"
+    assert facts(text.format(where, "cpu", "IteratorGetNext"), "source", "bytes") == ("the host", 25600)
+    assert facts(text.format(where, "cpu", "dense/MatMul"), "source") == ("TensorFlow's allocator",)
+    # Under the GPU's allocator on a CPU it takes of what the step has.
+    assert facts(text.format(where, "cpu_bfc", "IteratorGetNext"), "source") == ("TensorFlow's allocator",)
 
 
 def test_the_system_s_own_log_tells_what_the_process_held_that_it_ended():
@@ -170,6 +189,8 @@ def test_what_a_log_says_is_no_failure_is_none():
     assert parse_message(NO_FAILURE) is None
     assert parse_message("W allocator.cc:107] Allocation of 25690112 exceeds 10% of system memory.") is None
     assert parse_message("Failed to allocate memory for redzone checking; skipping this check. This is benign.") is None
+    for exhausted in ("Received message larger than max (52 vs. 4)", "model.ckpt-0.data; No space left on device"):
+        assert parse_message(f"ResourceExhaustedError: {exhausted}") is None
     assert facts(f"{NO_FAILURE}\n{STATS}", "op", "bytes", "device") == ("Adam/Square", 29995136256, "GPU:1")
     assert facts(f"{NO_FAILURE}\nKilled", "source") == ("the host",)
 
