@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.small import handle_event
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.trace import Trace
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 
@@ -194,3 +197,21 @@ def _tag(variable: Variable, made: Made) -> Tag:
 def _value_tag(variable: Variable, op: str, role: str) -> Tag:
     name = f"{variable.name} {op}"
     return Tag(variable.layer, name, Category.TEMPORARIES, role, variable.weight, variable.shape, variable.dtype)
+
+
+def births_of(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
+    """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
+
+    Variables that belong to nothing that was traced count too, as long as somebody holds them.
+    """
+    births, others = [], []
+    if any(trace.variables.of_handle(creation.handle) is None for creation in creations.all):
+        gc.collect()
+    for number, creation in enumerate(creations.all):
+        variable = trace.variables.of_handle(creation.handle)
+        if variable is None and creation.is_held:
+            variable = trace.variables.add_other(creation.handle, creation.name, creation.shape, creation.dtype)
+            others.append(variable.name)
+        if variable is not None:
+            births.append((number, Birth(variable, creation.run)))
+    return births, others

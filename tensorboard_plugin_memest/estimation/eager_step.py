@@ -8,7 +8,6 @@ it for a gradient.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,12 +17,11 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
-from tensorboard_plugin_memest.estimation.births import Birth
+from tensorboard_plugin_memest.estimation.births import Birth, births_of
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph
 from tensorboard_plugin_memest.estimation.graph import StepGraph, traced_graph
 from tensorboard_plugin_memest.estimation.lowering import CALLS, CONDITIONALS, LOOPS
-from tensorboard_plugin_memest.estimation.reachable import optimizers_of
 from tensorboard_plugin_memest.estimation.trace import ObservedGraph, Owners, Trace, few, traced_by
 from tensorboard_plugin_memest.estimation.unrolled import unrolled
 from tensorboard_plugin_memest.estimation.values import values_known
@@ -69,7 +67,6 @@ class EagerStep:
         graph: its ops.
         reads: the handle of its variable for each tensor that was read of one.
         changes: what happens to variables, in order.
-        update: how many steps of the run come before an optimizer gets gradients; None if none gets some.
         names: for each tensor that it makes, the name of the op.
         owners: who made which op.
         assumptions: what could not be seen.
@@ -84,7 +81,6 @@ class EagerStep:
     graph: StepGraph
     reads: Mapping[int, Any]
     changes: Sequence[Change]
-    update: int | None
     names: Sequence[str]
     owners: Owners
     assumptions: list[str]
@@ -106,6 +102,53 @@ class Followed:
     step: EagerStep
     trace: Trace
     created: Sequence[int]
+
+
+@dataclass(frozen=True)
+class FollowedSteps:
+    """Eager steps and what else was seen when they were followed.
+
+    Attributes:
+        trace: one of training as a graph, its layers and its variables; of prediction where nothing is trained.
+        births: the variables that were created, each with its number among the creations.
+        others: names of those that are nobody's.
+        steps: each kind once, in the order of the phases.
+    """
+
+    trace: Trace
+    births: Sequence[tuple[int, Birth]]
+    others: list[str]
+    steps: list[EagerStep]
+
+
+def followed_training(
+    function: Callable[..., Any],
+    specs: Sequence[Any],
+    find: Callable[[], list[Any]],
+    creations: Creations,
+    before: int = 0,
+) -> FollowedSteps:
+    """The steps of a training, followed: the first by itself, where it creates something.
+
+    Args:
+        function: as for `follow`.
+        specs: as for `follow`.
+        find: as for `follow`.
+        creations: as for `follow`.
+        before: how many creations are none of the first step's.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    begun = len(creations.all)
+    first = follow("first_step", function, specs, find, creations)
+    # A call that creates something may do other things than later ones.
+    later = follow("step", function, specs, find, creations) if first.created else first
+    births, others = births_of(creations, later.trace)
+    places = dict(enumerate(first.created, begun))
+    born = [(places.get(number, 0), birth) for number, birth in births if number >= before]
+    steps = [replace(first.step, phase="step")] if later is first else [replace(first.step, births=born), later.step]
+    return FollowedSteps(later.trace, births, others, steps)
 
 
 def follow(
@@ -133,9 +176,13 @@ def follow(
     begun = len(creations.all)
     try:
         graph, fed, kept, notes = _run(phase, function, specs, find, creations, keep, _as_python_does())
-    except Exception:
-        # Some loops depend on values that only a run has.
-        graph, fed, kept, notes = _run(phase, function, specs, find, creations, keep, contextlib.nullcontext([]))
+    except Exception as error:
+        try:
+            # Some loops depend on values that only a run has.
+            graph, fed, kept, notes = _run(phase, function, specs, find, creations, keep, contextlib.nullcontext([]))
+        except Exception:
+            # Without values there are further reasons to fail.
+            raise error from None
     inside = sorted({op.type for op in graph.get_operations()} & (LOOPS | CONDITIONALS | CALLS))
     if inside:
         notes.append(
@@ -152,16 +199,25 @@ def follow(
         graph=traced_graph(graph),
         reads={number: outside.get(id(handle), handle) for number, handle in graph.reads.items()},
         changes=[replace(one, handle=outside.get(id(one.handle), one.handle)) for one in graph.changes],
-        update=graph.update,
         names=graph.names,
         owners=trace.owners,
         assumptions=notes,
         accumulated=kept,
         held=graph.held,
     )
-    notes += _held_in_words(step)
+    notes += [*_held_in_words(step), *trace.assumptions]
     missed = len(creations.all) - begun - len(graph.created)
     return Followed(step, trace, [0] * missed + graph.created)
+
+
+def returned_eagerly(function: Callable[..., Any], specs: Sequence[Any]) -> Any:
+    """What `function` returns for arguments of the specs `specs` where it runs eagerly, as symbolic tensors.
+
+    Raises:
+        Exception: whatever the function raises.
+    """
+    with ScratchGraph().as_default(), record.stop_recording(), _as_python_does():
+        return function(*(tf.nest.map_structure(_placeholder, spec) for spec in specs))
 
 
 def _held_in_words(step: EagerStep) -> list[str]:
@@ -201,7 +257,6 @@ def _run(
         fed = [tf.nest.map_structure(_placeholder, spec) for spec in specs]
     tensors = [one for one in tf.nest.flatten(fed, expand_composites=True) if one.dtype not in _NO_DATA]
     names = [(tensor.op.name, tuple(tensor.shape), tensor.dtype.name) for tensor in tensors]
-    graph.observe_updates(optimizers_of(things))
     with followed as notes, graph.as_default(), graph.metrics_observed():
         kept = _call(function, fed, keep)
         held = None
@@ -224,7 +279,7 @@ def _call(
     function: Callable[..., Any], fed: Sequence[Any], keep: Callable[[Sequence[Any]], Accumulated] | None
 ) -> Accumulated | None:
     returned = function(*fed)
-    return None if keep is None else keep(keras.tree.flatten(returned))
+    return None if keep is None else keep([tf.convert_to_tensor(one) for one in keras.tree.flatten(returned)])
 
 
 class _EagerGraph(ScratchGraph, ObservedGraph):
@@ -238,26 +293,6 @@ class _EagerGraph(ScratchGraph, ObservedGraph):
         self.names: list[str] = []
         self.reads: dict[int, Any] = {}
         self.changes: list[Change] = []
-        self.update: int | None = None
-
-    def observe_updates(self, optimizers: Sequence[keras.optimizers.Optimizer]) -> None:
-        """Notes when the first of `optimizers` gets gradients.
-
-        The attributes that this takes are left to whoever puts the optimizers back as they were.
-        """
-
-        def noted(apply: Callable[..., Any]) -> Callable[..., Any]:
-            @functools.wraps(apply)
-            def begun(*args: Any, **kwargs: Any) -> Any:
-                if self.update is None:
-                    self.sweep()
-                    self.update = len(self.run_so_far.steps)
-                return apply(*args, **kwargs)
-
-            return begun
-
-        for optimizer in optimizers:
-            vars(optimizer)["apply"] = noted(optimizer.apply)
 
     def sweep(self, *, fully: bool = True) -> None:
         missing = len(self._creations.all) - self._seen - len(self.created)

@@ -58,7 +58,7 @@ def estimate_function(
         jit_compile: True for XLA, False for graph mode; None for what the `tf.function` says of itself.
         run_eagerly: True for eager mode: a loop that calls a Python function which is no `tf.function`, or that sets
             `tf.config.run_functions_eagerly(True)`. What the function asks tensors for in Python (`.numpy()`, `float`,
-            `if`) is taken for ones where nothing constant tells it.
+            `if loss < 0`) is taken for ones where nothing constant tells it.
         device: `"CPU"` or `"GPU"`; None for the device this process would train on.
         compile_timeout: seconds that XLA may take to compile the step, as for `memest.estimate`.
         named_specs: its keyword arguments, likewise. An argument that is called like one of this function's own can be

@@ -6,7 +6,7 @@ import gc
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -17,11 +17,11 @@ from tensorflow.python.eager.polymorphic_function import autograph_util
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function, OptionalXlaContext
 
 from tensorboard_plugin_memest.estimation.around import around, untouched_surroundings
-from tensorboard_plugin_memest.estimation.births import Birth
+from tensorboard_plugin_memest.estimation.births import Birth, births_of
 from tensorboard_plugin_memest.estimation.called import traced_step
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
-from tensorboard_plugin_memest.estimation.eager_step import EagerStep, follow
+from tensorboard_plugin_memest.estimation.eager_step import EagerStep, FollowedSteps, followed_training
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.layers import outermost_layers
@@ -29,7 +29,7 @@ from tensorboard_plugin_memest.estimation.mode import EAGER, EAGER_EVERYWHERE, G
 from tensorboard_plugin_memest.estimation.reachable import optimizers_of
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_one_device
 from tensorboard_plugin_memest.estimation.trace import Trace, UntraceableError, few, trace_function
-from tensorboard_plugin_memest.estimation.training import Training, births_of
+from tensorboard_plugin_memest.estimation.training import Training
 from tensorboard_plugin_memest.memory.errors import UsageError
 
 # What an argument is traced as; anything else is passed on as it is.
@@ -69,9 +69,11 @@ def training_of_step(
     models = [one for one in outermost_layers(things) if isinstance(one, keras.Model) and one.built]
     creations = Creations()
     with untouched_surroundings(roots), untouched_objects(things), creations.recorded():
+        created: Sequence[tuple[int, Birth]]
         eager_steps: list[EagerStep] = []
         if mode.name == EAGER:
-            trace, created, others, eager_steps = _followed(call, lambda: around(roots), creations)
+            followed = _followed(call, lambda: around(roots), creations)
+            trace, created, others, eager_steps = followed.trace, followed.births, followed.others, followed.steps
         else:
             trace = _traced(call, lambda: around(roots), for_xla=mode.name == XLA)
             created, others = births_of(creations, trace)
@@ -288,15 +290,10 @@ def _traced(call: _Call, find: Callable[[], list[Any]], *, for_xla: bool) -> Tra
         ) from error
 
 
-def _followed(
-    call: _Call, find: Callable[[], list[Any]], creations: Creations
-) -> tuple[Trace, list[tuple[int, Birth]], list[str], list[EagerStep]]:
-    """The step as it runs eagerly: what was seen of it, what its first call creates, what is nobody's, and its runs."""
-    begun = len(creations.all)
+def _followed(call: _Call, find: Callable[[], list[Any]], creations: Creations) -> FollowedSteps:
+    """The step as it runs eagerly."""
     try:
-        first = follow("first_step", call.function, call.signature, find, creations)
-        # A call that creates something may do other things than later ones.
-        later = follow("step", call.function, call.signature, find, creations) if first.created else first
+        return followed_training(call.function, call.signature, find, creations)
     except UsageError:
         raise
     except Exception as error:
@@ -304,12 +301,6 @@ def _followed(
             f"The step function {call.name} cannot be run eagerly on paper for {call.signature}: "
             f"{type(error).__name__}: {error}\nIf it is called with other arguments, pass their specs."
         ) from error
-    births, others = births_of(creations, later.trace)
-    places = dict(enumerate(first.created, begun))
-    born = [(places.get(number, 0), birth) for number, birth in births]
-    if later is first:
-        return later.trace, births, others, [replace(first.step, phase="step")]
-    return later.trace, births, others, [replace(first.step, births=born), later.step]
 
 
 def _births_before(models: Sequence[keras.Model], trace: Trace, batch_size: int) -> list[Birth]:

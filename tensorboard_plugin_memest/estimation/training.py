@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,14 +15,20 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated, accumulated
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
-from tensorboard_plugin_memest.estimation.births import Birth
+from tensorboard_plugin_memest.estimation.births import Birth, births_of
 from tensorboard_plugin_memest.estimation.called import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.compiled_with import seen_compiling
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun
-from tensorboard_plugin_memest.estimation.eager_step import EagerStep, follow
+from tensorboard_plugin_memest.estimation.eager_step import (
+    EagerStep,
+    Followed,
+    FollowedSteps,
+    follow,
+    followed_training,
+)
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
@@ -52,6 +57,9 @@ SMALL = 2**20
 
 # A step of so many ops is traced within a fraction of a second.
 QUICK_OPS = 2000
+
+# What a model does for one batch of a phase.
+_METHODS = {"evaluate": "test_step", "predict": "predict_step"}
 
 # What building a variable does to memory where nobody saw it: it is there.
 UNSEEN = EagerRun()
@@ -311,9 +319,14 @@ def _training(
         for optimizer in optimizers_of([model])
         if not optimizer.built and not (model.built and optimizer is getattr(model, "optimizer", None))
     ]
-    method = "train_step" if trains else "predict_step"
-    trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method, replicas=_summing(given, mode))
-    births, others = births_of(creations, trace)
+    eager_steps: list[EagerStep] = []
+    if mode.name == EAGER:
+        followed = _followed(model, Batch(x, y), given, creations, compiled, trains=trains)
+        trace, births, others, eager_steps = followed.trace, followed.births, followed.others, followed.steps
+    else:
+        method = "train_step" if trains else "predict_step"
+        trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method, replicas=_summing(given, mode))
+        births, others = births_of(creations, trace)
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
@@ -330,13 +343,13 @@ def _training(
             for variable in trace.variables.all
             if variable not in known and not (variable.category is Category.OPTIMIZER_SLOTS and variable.weight)
         ]
-        built += [birth for number, birth in births if number < compiled]
+        built += [birth for number, birth in births if number < compiled or not trains]
     else:
         notes.append(
             "The build phase was not estimated: the model cannot be made again from its configuration. Pass a function "
             "that builds it."
         )
-    slots = [birth for number, birth in births if number >= compiled]
+    slots = [birth for number, birth in births if number >= compiled and trains]
     if not trains:
         notes.append("The model is not compiled and no optimizer was given, so only prediction was estimated.")
     elif model.steps_per_execution != 1:
@@ -361,11 +374,9 @@ def _training(
         assumptions=[*notes, *assumed],
         batch_assumptions=batch_notes,
         fixed_batch_sizes=fixed,
-        steps=_steps(model, given, trace, batch_size, fixed, building, mode) if trains else {},
-        further=[] if mode.name == EAGER else _further(model, given, mode, trains=trains),
-        eager_steps=(
-            _eager_steps(model, given, batch_size, slots, creations, trains=trains) if mode.name == EAGER else []
-        ),
+        steps=_steps(model, given, trace, batch_size, fixed, building, mode) if trains and not eager_steps else {},
+        further=[] if eager_steps else _further(model, given, mode, trains=trains),
+        eager_steps=eager_steps,
         trains=trains,
         creations=creations,
         workers=given.replicas.workers if given.replicas is not None else 1,
@@ -385,16 +396,8 @@ def _trains(model: keras.Model, given: Given) -> bool:
 def _further(model: keras.Model, given: Given, mode: Mode, *, trains: bool) -> list[Pass]:
     """The steps of evaluation and prediction that were asked for."""
     found = []
-    for phase, method, size in (
-        ("evaluate", "test_step", given.validation_batch_size if trains else None),
-        ("predict", "predict_step", given.predict_batch_size),
-    ):
-        if size is None:
-            continue
-        batch_size, _ = batch_size_of(model, size, given.inputs)
-        x = input_specs(model, batch_size, given.inputs)
-        y = targets_of(model, x, batch_size, given)[0] if phase == "evaluate" else None
-        trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method)
+    for phase, batch_size, batch in _further_batches(model, given, trains=trains):
+        trace = trace_step(model, batch, for_xla=mode.name == XLA, method=_METHODS[phase])
         notes = [f"A step of {phase} is for a batch of {batch_size}.", *trace.assumptions]
         kept = accumulated(trace.graph.outputs, batch_size, given.predict_examples) if phase == "predict" else None
         step = traced_step(trace.graph, trace.fed)
@@ -403,36 +406,54 @@ def _further(model: keras.Model, given: Given, mode: Mode, *, trains: bool) -> l
     return found
 
 
-def _eager_steps(
-    model: keras.Model, given: Given, batch_size: int, slots: Sequence[Birth], creations: Creations, *, trains: bool
-) -> list[EagerStep]:
-    """The steps that are asked for, as they run eagerly; of training the first makes `slots`."""
-    wanted = [
-        ("step", "train_step", batch_size if trains else None),
-        ("evaluate", "test_step", given.validation_batch_size if trains else None),
-        ("predict", "predict_step", given.predict_batch_size),
-    ]
-    found = []
-    for phase, method, size in wanted:
-        if size is None:
-            continue
-        own_size, _ = batch_size_of(model, size, given.inputs)
-        x = input_specs(model, own_size, given.inputs)
-        predicts = phase == "predict"
-        y = None if predicts else targets_of(model, x, own_size, given)[0]
-        keep = partial(accumulated, batch_size=own_size, examples=given.predict_examples) if predicts else None
-        try:
-            step = follow(phase, getattr(model, method), [Batch(x, y).data], lambda: [model], creations, keep).step
-        except Exception as error:
-            raise UntraceableError(
-                f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-        # What is no optimizer's is there before the step uses it.
-        update = step.update or 0
-        births = [(update if one.variable.category is Category.OPTIMIZER_SLOTS else 0, one) for one in slots]
-        found.append(replace(step, births=births) if phase == "step" else step)
-    return found
+def _further_batches(model: keras.Model, given: Given, *, trains: bool) -> Iterator[tuple[str, int, Batch]]:
+    """Of evaluation and prediction, as far as they are asked for: the phase, examples in a step, and its batch."""
+    sizes = {"evaluate": given.validation_batch_size if trains else None, "predict": given.predict_batch_size}
+    for phase, size in sizes.items():
+        if size is not None:
+            batch_size, _ = batch_size_of(model, size, given.inputs)
+            x = input_specs(model, batch_size, given.inputs)
+            y = targets_of(model, x, batch_size, given)[0] if phase == "evaluate" else None
+            yield phase, batch_size, Batch(x, y)
+
+
+def _followed(
+    model: keras.Model, batch: Batch, given: Given, creations: Creations, compiled: int, *, trains: bool
+) -> FollowedSteps:
+    """The steps that are asked for, as they run eagerly.
+
+    Args:
+        model: the model.
+        batch: what a step of training is fed.
+        given: what the caller passed.
+        creations: where variables are recorded that are created.
+        compiled: how many were, when it was compiled.
+        trains: whether it is trained.
+
+    Raises:
+        UntraceableError: a step fails.
+    """
+    trained = None
+    further: list[Followed] = []
+    try:
+        if trains:
+            trained = followed_training(model.train_step, [batch.data], lambda: [model], creations, compiled)
+        for phase, size, fed in _further_batches(model, given, trains=trains):
+            keep = partial(accumulated, batch_size=size, examples=given.predict_examples)
+            step, kept = getattr(model, _METHODS[phase]), keep if phase == "predict" else None
+            further.append(follow(phase, step, [fed.data], lambda: [model], creations, kept))
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UntraceableError(
+            f"The model {model.name!r} ({type(model).__name__}) cannot be run eagerly on paper: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    steps = [one.step for one in further]
+    if trained is not None:
+        return replace(trained, steps=[*trained.steps, *steps])
+    trace = further[0].trace
+    return FollowedSteps(trace, *births_of(creations, trace), steps)
 
 
 def _resized(info: LayerInfo, old: int, new: int) -> LayerInfo:
@@ -451,7 +472,7 @@ def _steps(
 ) -> dict[int, TracedStep]:
     """The step for this batch size and, where a trace is quick, for as many others as tell how it depends on that."""
     steps = {batch_size: traced_step(trace.graph)}
-    if fixed or given.one_size or mode.name == EAGER or len(steps[batch_size].definition.node) > QUICK_OPS:
+    if fixed or given.one_size or len(steps[batch_size].definition.node) > QUICK_OPS:
         return steps
     *others, never_traced = other_sizes(batch_size, 3)
     for size in others:
@@ -467,24 +488,6 @@ def _steps(
         if derived_step(steps, never_traced) is not None:
             break
     return steps
-
-
-def births_of(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
-    """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
-
-    Variables that belong to nothing that was traced count too, as long as somebody holds them.
-    """
-    births, others = [], []
-    if any(trace.variables.of_handle(creation.handle) is None for creation in creations.all):
-        gc.collect()
-    for number, creation in enumerate(creations.all):
-        variable = trace.variables.of_handle(creation.handle)
-        if variable is None and creation.is_held:
-            variable = trace.variables.add_other(creation.handle, creation.name, creation.shape, creation.dtype)
-            others.append(variable.name)
-        if variable is not None:
-            births.append((number, Birth(variable, creation.run)))
-    return births, others
 
 
 def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:

@@ -21,7 +21,28 @@ from tensorflow.python.framework.tensor import Tensor
 from tensorboard_plugin_memest.estimation.eager import ScratchGraph
 from tensorboard_plugin_memest.estimation.unrolled import MOST_ITERATIONS, known_value
 
-_ASKED = "The step asks in Python for values of tensors that only a run has; they were taken for ones."
+_ASKED = (
+    "The step asks in Python for values of tensors that only a run has; they were taken for ones, and what is compared "
+    "follows from that."
+)
+
+# What Python's branches hang on, computed of what tensors are taken for.
+_TRUTHS: dict[str, Callable[..., Any]] = {
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "Equal": np.equal,
+    "NotEqual": np.not_equal,
+    "LogicalNot": np.logical_not,
+    "LogicalAnd": np.logical_and,
+    "LogicalOr": np.logical_or,
+    "IsNan": np.isnan,
+    "IsInf": np.isinf,
+    "IsFinite": np.isfinite,
+    "All": lambda given, _: np.all(given),
+    "Any": lambda given, _: np.any(given),
+}
 
 
 @contextlib.contextmanager
@@ -42,7 +63,7 @@ def values_known() -> Iterator[list[str]]:
         if known is not None:
             return known
         notes.append(_ASKED)
-        return np.ones(tensor.shape, tensor.dtype.as_numpy_dtype)
+        return np.full(tensor.shape, _taken_for(tensor), tensor.dtype.as_numpy_dtype)
 
     def array(tensor: Any, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(value_of(tensor), dtype)
@@ -81,6 +102,15 @@ def values_known() -> Iterator[list[str]]:
                 delattr(SymbolicTensor, name)
             else:
                 setattr(SymbolicTensor, name, original)
+
+
+def _taken_for(tensor: Any) -> Any:
+    """Its value if it is known, one if it is not; a truth follows from what is compared."""
+    known = known_value(tensor)
+    if known is not None:
+        return known
+    truth = _TRUTHS.get(tensor.op.type)
+    return 1 if truth is None else truth(*(_taken_for(given) for given in tensor.op.inputs))
 
 
 def _numpy(value_of: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.memory.category import Category
@@ -173,3 +175,50 @@ def test_slots_come_to_be_before_scaled_gradients_are_looked_at():
     slot = next(number for number, op in enumerate(ops) if "a/kernel" in op and "initializer" in op)
     scaling = next(number for number, op in enumerate(ops) if "IsFinite" in op)
     assert slot < scaling
+
+
+class Asking(keras.Model):
+    """A model whose Python code asks for the values of tensors, as only eager steps may."""
+
+    def __init__(self, asks: str) -> None:
+        super().__init__()
+        self.asks = asks
+        self.hidden, self.last = L.Dense(60, activation="relu"), L.Dense(3)
+
+    def call(self, x):
+        if self.asks == "call" and tf.reduce_max(x) < 0:
+            raise ValueError(float(tf.reduce_max(x)))
+        return self.last(self.hidden(x))
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(x, y, self(x, training=True))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        if self.asks == "step" and not np.isfinite(loss.numpy()):
+            return {"loss": float(loss)}
+        self.optimizer.apply(gradients, self.trainable_variables)
+        return {"loss": float(loss) if self.asks == "step" else loss}
+
+    def predict_step(self, data):
+        return self(data).numpy() if self.asks == "step" else self(data)
+
+
+def of_values(_, given):
+    return float(np.mean(given.numpy()))
+
+
+@pytest.mark.parametrize("asks", ["call", "step", "metric"])
+def test_python_code_may_ask_for_values(asks):
+    def asking(asks) -> keras.Model:
+        model = Asking(asks)
+        model.compile("adam", "mse", metrics=[of_values] if asks == "metric" else [], run_eagerly=True)
+        return model
+
+    given = {"batch_size": 64, "inputs": tf.TensorSpec((None, 400)), "predict_batch_size": 16}
+    made, plain = (estimate(lambda asks=asks: asking(asks), **given) for asks in (asks, "nothing"))
+    assert made.subject.mode == "eager"
+    assert estimate(asking(asks), **given).phases["step"].peak_bytes == made.phases["step"].peak_bytes
+    for name, phase in made.phases.items():
+        # The scalars that are asked for, and what becomes of them.
+        assert phase.peak_bytes == pytest.approx(plain.phases[name].peak_bytes, abs=2**11)

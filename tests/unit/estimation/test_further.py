@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 import pytest
+import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.model import estimate
 from tensorboard_plugin_memest.memory.category import Category
@@ -93,6 +94,17 @@ def test_predict_keeps_all_outputs_on_the_device_joins_them_and_copies_them_to_t
     assert sum(item.requested_bytes for item in held) == 42 * of_example
     assert many.requested_peak_bytes - one.requested_peak_bytes > (2 * 42 - 3 * 8) * of_example
     assert many.peak_bytes == sum(item.bytes for item in many.live_at_peak) == many.timeline.peak_bytes
+
+
+@pytest.mark.parametrize("how", [{"jit_compile": False}, {"run_eagerly": True}])
+def test_a_model_that_its_first_prediction_builds(how):
+    unbuilt, built = (keras.Sequential([*given, L.Dense(60, name="a")]) for given in ([], [keras.Input((40,))]))
+    found, expected = (
+        estimate(model, batch_size=None, inputs=tf.TensorSpec((None, 40)), predict_batch_size=32, **how)
+        for model in (unbuilt, built)
+    )
+    assert found.resident_bytes == expected.resident_bytes
+    assert found.phases["predict"].peak_bytes == pytest.approx(expected.phases["predict"].peak_bytes, abs=2**10)
 
 
 def test_how_much_is_predicted_is_a_number_and_about_prediction():

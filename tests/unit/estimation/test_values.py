@@ -37,6 +37,9 @@ def test_what_follows_from_constants_and_shapes_is_known(function, expected):
     [
         (lambda x: float(tf.reduce_sum(x)), 1.0),
         (lambda x: bool(tf.reduce_any(x > 0)), True),
+        (lambda x: bool(tf.reduce_max(x) < 0) or bool(tf.reduce_any(tf.math.is_nan(x))), False),
+        (lambda x: bool(~tf.reduce_all(tf.math.is_finite(x)) | (x[0, 0] >= tf.constant(2.0))), False),
+        (lambda x: (x > [[0.5, 1.5, 0.0]]).numpy().tolist(), [[True, False, True]] * 2),
         (lambda x: x.numpy().tolist(), [[1.0] * 3] * 2),
         (lambda x: list(range(5))[tf.cast(x[0, 0], tf.int32)], 1),
     ],
