@@ -6,7 +6,7 @@ categories.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -67,6 +67,24 @@ class VariableStore:
     buffers: dict[Variable, Buffer] = field(default_factory=dict)
     copied_on_read: set[Variable] = field(default_factory=set)
     values: dict[Variable, Value] = field(default_factory=dict)
+    _holders: dict[Buffer, deque[Variable]] | None = None
+
+    def share(self, variable: Variable, buffer: Buffer) -> None:
+        """`variable` holds what others may hold, too."""
+        self.buffers[variable] = buffer
+        self._holders = None
+
+    def other_holder(self, buffer: Buffer, than: Variable) -> Variable | None:
+        """The first other variable that holds `buffer`, asked when `than` is about to give it up."""
+        if self._holders is None:
+            # Slots with equal first values may be thousands, so nobody goes through all of them for each.
+            self._holders = {}
+            for variable, held in self.buffers.items():
+                self._holders.setdefault(held, deque()).append(variable)
+        holders = self._holders.get(buffer, deque())
+        while holders and (holders[0] is than or self.buffers[holders[0]] is not buffer):
+            holders.popleft()
+        return holders[0] if holders else None
 
     @property
     def sharing(self) -> tuple[frozenset[Variable], frozenset[Variable]]:
@@ -310,6 +328,7 @@ class Execution:
         self._plan = program.plan
         self._edges = edges or program.plan.edges
         self._plain = program.plain
+        self._constants = set(program.constants.values())
         self._outside = _Iteration(_Frame(LoopPlan(0, 1), "", None, 0), 0, 0)
         self._outside.frame.iterations[0] = self._outside
         self._iterations = [self._outside]
@@ -750,7 +769,7 @@ class Execution:
                 self._rename_old(index, variable, held)
             value.references += 1
             if value.is_resident:
-                self._store.buffers[variable] = value
+                self._store.share(variable, value)
             else:
                 self._hold(index, variable, value)
             self._release(held, index)
@@ -774,10 +793,9 @@ class Execution:
 
     def _rename_old(self, index: int, variable: Variable, held: Buffer) -> None:
         """What a variable's old value is from now on, which others hold or read on."""
-        if held in self._program.constants.values():
+        if held in self._constants:
             return
-        buffers = self._store.buffers.items()
-        other = next((other for other, buffer in buffers if buffer is held and other is not variable), None)
+        other = self._store.other_holder(held, than=variable)
         if other is not None:
             self._emit(RELABEL, held, index, variable_tag(other))
             return

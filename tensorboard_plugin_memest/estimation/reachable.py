@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -33,7 +33,7 @@ _MADE_IN_PYTHON = 1 << 9
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
-def reachable(roots: Iterable[Any], beyond: Callable[[Any], Iterable[Any] | None] = lambda thing: None) -> list[Any]:
+def reachable(roots: Iterable[Any], beyond: Callable[[Any], Iterable[Any] | None] | None = None) -> list[Any]:
     """`roots` and all that their attributes and containers lead to, each once, in the order of attributes.
 
     Containers are among them. Tensors, arrays, functions, classes and what belongs to TensorFlow or Python itself are
@@ -46,23 +46,25 @@ def reachable(roots: Iterable[Any], beyond: Callable[[Any], Iterable[Any] | None
     """
     found: list[Any] = []
     seen: set[int] = set()
-    opaque_types: set[type] = set()
+    opaque_types: set[type] = set(_OPAQUE_TYPES)
     waiting = list(roots)[::-1]
     while waiting:
         thing = waiting.pop()
-        if id(thing) in seen:
-            continue
         # Most of what attributes hold are values of a few types.
-        opaque = type(thing) in opaque_types or is_opaque(thing)
-        if opaque and thing.__class__ is type(thing):
-            opaque_types.add(type(thing))
-        more = beyond(thing)
+        opaque = type(thing) in opaque_types
+        if (opaque and beyond is None) or id(thing) in seen:
+            continue
+        if not opaque:
+            opaque = is_opaque(thing)
+            if opaque and thing.__class__ is type(thing):
+                opaque_types.add(type(thing))
+        more = None if beyond is None else beyond(thing)
         if opaque and more is None:
             continue
         seen.add(id(thing))
         found.append(thing)
         parts = [*([] if opaque else _parts(thing)), *(more or ())]
-        waiting.extend(parts[::-1])
+        waiting.extend(reversed(parts))
     return found
 
 
@@ -111,13 +113,10 @@ def is_wrapper(thing: Any) -> bool:
     return isinstance(thing, (list, dict)) and type(thing).__module__.startswith("tensorflow.")
 
 
-def _parts(thing: Any) -> Iterator[Any]:
+def _parts(thing: Any) -> Iterable[Any]:
     if is_wrapper(thing):
         # A dict's wrapper has it as `__wrapped__`, a list's as an attribute.
-        yield from [*vars(thing).values(), getattr(thing, "__wrapped__", None)]
-    elif isinstance(thing, dict):
-        yield from dict.values(thing)
-    elif isinstance(thing, _CONTAINERS):
-        yield from thing
-    else:
-        yield from vars(thing).values()
+        return [*vars(thing).values(), getattr(thing, "__wrapped__", None)]
+    if isinstance(thing, dict):
+        return dict.values(thing)
+    return thing if isinstance(thing, _CONTAINERS) else vars(thing).values()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
-from tensorboard_plugin_memest.estimation.events import RELABEL
+from tensorboard_plugin_memest.estimation.events import RELABEL, Buffer
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.order import InlineOrder
 from tensorboard_plugin_memest.estimation.variables import Variable
@@ -240,6 +240,19 @@ class Together:
             for number in ready:
                 steps.start(number)
             ready = [follower for number in ready for follower in steps.finish(number)]
+
+
+def test_who_else_holds_a_value_is_the_first_variable_that_still_does():
+    first, second, third = (variable(name, 10) for name in ("first", "second", "third"))
+    held = store(first, second, third)
+    shared = held.buffers[first]
+    assert held.other_holder(shared, than=first) is None
+    held.share(second, shared)
+    held.share(third, shared)
+    assert held.other_holder(shared, than=third) is first
+    for gone, left in ((first, second), (second, third), (third, None)):
+        assert held.other_holder(shared, than=gone) is left
+        held.buffers[gone] = Buffer(gone.bytes)
 
 
 @pytest.mark.parametrize(("order", "copies"), [(InlineOrder(), 1), (Together(), 2)])
