@@ -7,8 +7,6 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
@@ -44,7 +42,6 @@ def birth_events(births: Iterable[Birth], store: VariableStore, *, handles: bool
     events: list[Event] = []
     for birth in births:
         variable, run = birth.variable, birth.run
-        _know(birth, store)
         buffers = [Buffer(made.bytes) for made in run.made]
         tags = [_tag(variable, made) for made in run.made]
         for number, is_made in run.steps:
@@ -78,7 +75,6 @@ def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, on_the
     events = list(_before_the_function(births)) if on_the_host else []
     known: dict[str, Buffer] = {}
     for birth in births:
-        _know(birth, store)
         recipe = birth.run.recipe
         shared = known.get(recipe) if recipe else None
         if shared is not None:
@@ -120,7 +116,6 @@ def sent_birth_events(
     ]
     events += [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in computed]
     for birth in births:
-        _know(birth, store)
         events += existing_events(birth.variable, store)
     events += [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in sent]
     return [*events, *(Event(FREE, buffer, tag.name) for buffer, tag in [*sent, *computed])]
@@ -140,11 +135,6 @@ def _before_the_function(births: list[Birth]) -> Iterator[Event]:
     for change in (_folding, _parsing):
         for birth in folded:
             yield from change(birth)
-
-
-def _know(birth: Birth, store: VariableStore) -> None:
-    if birth.run.value is not None:
-        store.values[birth.variable] = np.asarray(birth.run.value)
 
 
 def _is_folded(run: EagerRun) -> bool:

@@ -122,7 +122,7 @@ def worked_out(
     if variable is not None and node.op == "ReadVariableOp":
         return [values.get(variable)]
     if variable is None or not node.op.startswith("Assign"):
-        return results_of(node, inputs)
+        return results_of(graph, index, inputs)
     old, now = values.get(variable), inputs[1]
     if now is not None and node.op != "AssignVariableOp":
         change = now if node.op == "AssignAddVariableOp" else -now

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.graph import Output
+from tensorboard_plugin_memest.estimation.known import is_small
 from tensorboard_plugin_memest.estimation.rules import alias_of
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
@@ -48,7 +50,7 @@ class EagerRun:
         dtype: dtype of the result.
         recipe: the same for functions that compute the same value in the same way; empty where it may differ from run
             to run, or depends on tensors from outside.
-        value: the result itself, if it is one whole number or truth that nothing outside decides.
+        value: the result itself, if it is small and nothing outside decides it.
     """
 
     steps: list[tuple[int, bool]] = field(default_factory=list)
@@ -57,7 +59,7 @@ class EagerRun:
     shape: tuple[int, ...] = ()
     dtype: str = ""
     recipe: str = field(default="", compare=False)
-    value: int | None = field(default=None, compare=False)
+    value: np.ndarray | None = field(default=None, compare=False)
 
 
 def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
@@ -89,11 +91,8 @@ def _output(tensor: Any) -> Output:
     return Output(shape, tensor.dtype.name, 0 if shape is None else size_in_bytes(shape, tensor.dtype))
 
 
-def _value(result: tf.Tensor) -> int | None:
-    if result.shape.rank != 0 or not (result.dtype.is_integer or result.dtype.is_bool):
-        return None
-    value = tf.get_static_value(result)
-    return None if value is None else int(value)
+def _value(result: tf.Tensor) -> np.ndarray | None:
+    return tf.get_static_value(result) if is_small(result.shape) and result.dtype != tf.string else None
 
 
 def _recipe(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> str:

@@ -151,6 +151,7 @@ class Program:
         constants: the buffers of the graph's constants, by node, which outlive the step.
         called: for a node that calls a function which the runtime leaves where it is, its program.
         workspaces: what the kernels of some nodes allocate for themselves while they run.
+        values: what variables hold before the first step, as far as it is known.
     """
 
     graph: StepGraph
@@ -158,6 +159,7 @@ class Program:
     constants: dict[int, Buffer] = field(default_factory=dict)
     called: dict[int, Program] = field(default_factory=dict)
     workspaces: Mapping[int, Workspace] = field(default_factory=dict)
+    values: Mapping[Variable, Value] = field(default_factory=dict)
 
     @cached_property
     def plan(self) -> Plan:
@@ -209,7 +211,8 @@ class Program:
         if not (self.plan.loops or self.plan.slots or self.called):
             return Trial(len(self.graph.nodes), {}, frozenset())
         handles = set(self.graph.variable_of.values())
-        store = VariableStore({variable: Buffer(variable.bytes, 1, is_resident=True) for variable in handles})
+        buffers = {variable: Buffer(variable.bytes, 1, is_resident=True) for variable in handles}
+        store = VariableStore(buffers, values=dict(self.values))
         run = Execution(self, InlineOrder(), store)
         run.run()
         return Trial(run.started, run.iterations, frozenset(run.undecided))

@@ -52,7 +52,7 @@ def phases_of_graph(
         attribution = Attribution(graph, one.owners)
         if adjust is not None:
             adjust(attribution)
-        program, program_notes = program_of(attribution, device)
+        program, program_notes = program_of(attribution, device, training.values)
         programs.append((one, program, attribution.parts))
         notes += [*one.assumptions, *program_notes, *_notes_on_sizes(graph, one)]
     trained = programs[0] if training.trains else None
@@ -65,6 +65,7 @@ def phases_of_graph(
         kept_by_trace=kept_by_trace(trained[0].step.definition) if trained else 0,
         further=[Further(one.phase, program, one.accumulated) for one, program, _ in programs[training.trains :]],
         is_sent=training.workers > 1,
+        values=training.values,
     )
     phases, resident = phases_of(run, device)
     return phases, resident, [*notes, *workspace_notes(device)]

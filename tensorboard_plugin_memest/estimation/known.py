@@ -6,6 +6,7 @@ whose value is known. What depends on the data is not known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,20 +22,26 @@ MOST_ELEMENTS = 64
 
 _BINARY: dict[str, Callable[..., Any]] = {
     "Add": np.add, "AddV2": np.add, "Sub": np.subtract, "Mul": np.multiply, "Maximum": np.maximum,
-    "Minimum": np.minimum, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Less": np.less,
-    "LessEqual": np.less_equal, "Greater": np.greater, "GreaterEqual": np.greater_equal, "Equal": np.equal,
-    "NotEqual": np.not_equal, "LogicalOr": np.logical_or, "Pow": np.power,
+    "Minimum": np.minimum, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Mod": np.fmod, "TruncateMod": np.fmod,
+    "RealDiv": np.divide, "DivNoNan": np.divide, "Less": np.less, "LessEqual": np.less_equal, "Greater": np.greater,
+    "GreaterEqual": np.greater_equal, "Equal": np.equal, "NotEqual": np.not_equal, "LogicalOr": np.logical_or,
+    "Pow": np.power, "SquaredDifference": lambda one, other: np.square(one - other), "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "LeftShift": np.left_shift, "RightShift": np.right_shift,
 }  # fmt: skip
 _UNARY: dict[str, Callable[..., Any]] = {
     "Neg": np.negative, "Abs": np.abs, "Sign": np.sign, "LogicalNot": np.logical_not, "Floor": np.floor,
+    "Ceil": np.ceil, "Round": np.round, "Rint": np.rint, "Square": np.square, "Sqrt": np.sqrt,
+    "Rsqrt": lambda value: 1 / np.sqrt(value), "Reciprocal": np.reciprocal, "Inv": np.reciprocal, "Exp": np.exp,
+    "Log": np.log, "Log1p": np.log1p, "Sin": np.sin, "Cos": np.cos, "Tanh": np.tanh, "ZerosLike": np.zeros_like,
+    "OnesLike": np.ones_like, "IsNan": np.isnan, "IsFinite": np.isfinite,
 }  # fmt: skip
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "Max": np.max, "Min": np.min, "Sum": np.sum, "Prod": np.prod, "All": np.all, "Any": np.any,
+    "Max": np.max, "Min": np.min, "Sum": np.sum, "Prod": np.prod, "Mean": np.mean, "All": np.all, "Any": np.any,
 }  # fmt: skip
 _SAME = {"Identity", "Enter", "Exit", "NextIteration", "LoopCond", "Switch", "_SwitchN", "StopGradient"}
 
 # Whose inputs at these positions say which element of a list is meant, or how many there are.
-_POSITIONS = {"TensorListGetItem": 1, "TensorListSetItem": 1, "TensorListReserve": 1}
+_POSITIONS = {"TensorListGetItem": 1, "TensorListSetItem": 1, "TensorListReserve": 1, "TensorListResize": 1}
 
 
 def deciding(graph: StepGraph) -> frozenset[int]:
@@ -59,12 +66,13 @@ def deciding(graph: StepGraph) -> frozenset[int]:
     return frozenset(found)
 
 
+def is_small(shape: Sequence[int]) -> bool:
+    """Whether a tensor of a shape is one that may decide something."""
+    return len(shape) <= 1 and math.prod(shape) <= MOST_ELEMENTS
+
+
 def _can_be_known(node: Node) -> bool:
-    small = (
-        output.shape is None or (len(output.shape) <= 1 and int(np.prod(output.shape)) <= MOST_ELEMENTS)
-        for output in node.outputs
-    )
-    return not node.outputs or any(small)
+    return not node.outputs or any(output.shape is None or is_small(output.shape) for output in node.outputs)
 
 
 def constants(graph: StepGraph, nodes: frozenset[int]) -> dict[int, Value]:
@@ -73,12 +81,27 @@ def constants(graph: StepGraph, nodes: frozenset[int]) -> dict[int, Value]:
     return {index: np.asarray(value) for index, value in found.items() if value is not None and value.dtype != object}
 
 
-def results_of(node: Node, inputs: Sequence[Value | None]) -> list[Value | None]:
+def results_of(graph: StepGraph, index: int, inputs: Sequence[Value | None]) -> list[Value | None]:
     """What the outputs of a node are, as far as its inputs are known; None where that does not follow from them."""
+    node = graph.nodes[index]
     given = inputs[0] if inputs and isinstance(inputs[0], tuple) else None
+    second = scalar(inputs[1]) if len(inputs) > 1 else None
     match node.op:
         case "EmptyTensorList":
             return [()]
+        case "TensorListReserve" if second is not None:
+            return [(None,) * second]
+        case "TensorListFromTensor":
+            return [_rows(graph, index, inputs[0])]
+        case "TensorListResize" if given is not None and second is not None:
+            return [(*given, *(None for _ in range(second)))[:second]]
+        case "TensorListSetItem" if given is not None and second is not None:
+            longer = (*given, *(None for _ in range(second + 1 - len(given))))
+            return [(*longer[:second], inputs[2], *longer[second + 1 :])]
+        case "TensorListGetItem" if given is not None and second is not None and second < len(given):
+            return [given[second]]
+        case "TensorListLength" if given is not None:
+            return [np.asarray(len(given))]
         case "TensorListPushBack" if given is not None:
             return [(*given, inputs[1])]
         case "TensorListPopBack" if given:
@@ -88,7 +111,18 @@ def results_of(node: Node, inputs: Sequence[Value | None]) -> list[Value | None]
             return [tuple(inputs)]
         case "OptionalGetValue" if given is not None and len(given) == len(node.outputs):
             return list(given)
+        case "Unpack" if isinstance(inputs[0], np.ndarray):
+            return list(inputs[0])
     return [_result_of(node, inputs)] * len(node.outputs)
+
+
+def _rows(graph: StepGraph, index: int, value: Value | None) -> Value | None:
+    """A list of the rows of a tensor, of which how many there are may be all that is known."""
+    if isinstance(value, np.ndarray):
+        return tuple(value)
+    source, output = graph.nodes[index].inputs[0]
+    shape = graph.nodes[source].outputs[output].shape
+    return (None,) * shape[0] if shape else None
 
 
 def scalar(value: Value | None) -> int | None:
@@ -105,6 +139,8 @@ def _result_of(node: Node, inputs: Sequence[Value | None]) -> Value | None:
         # What the data decides besides is taken for true: a loop that may end early runs as far as it can.
         sure = [value for value in inputs if value is not None]
         return np.asarray(all(bool(value.all()) for value in sure)) if sure else None
+    if node.op == "LogicalOr" and any(value is not None and value.all() for value in inputs):
+        return np.asarray(True)
     if node.op == "OptionalHasValue":
         # There is a batch.
         return np.asarray(True)
@@ -113,7 +149,7 @@ def _result_of(node: Node, inputs: Sequence[Value | None]) -> Value | None:
     try:
         with np.errstate(all="ignore"):
             return _computed(node, inputs)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, IndexError):
         # Such a step would fail in the run, too; what it decides is nothing to know.
         return None
 
@@ -125,18 +161,41 @@ def _computed(node: Node, inputs: Sequence[Value]) -> Value | None:
     elif node.op in _UNARY:
         made = _UNARY[node.op](inputs[0])
     elif node.op in _REDUCTIONS:
-        value, axes = inputs[0], np.atleast_1d(np.asarray(inputs[1]))
+        value, axes = inputs[0], np.atleast_1d(inputs[1])
         made = _REDUCTIONS[node.op](value, axis=tuple(int(axis) for axis in axes)) if axes.size else value
     elif node.op == "Cast":
-        made = np.asarray(inputs[0]).astype(node.outputs[0].dtype)
+        made = inputs[0].astype(node.outputs[0].dtype)
     elif node.op == "Range":
-        made = np.arange(*(int(np.asarray(value)) for value in inputs))
+        made = np.arange(*(value.item() for value in inputs))
     elif node.op in ("Select", "SelectV2"):
-        made = np.where(np.asarray(inputs[0]), np.asarray(inputs[1]), np.asarray(inputs[2]))
+        made = np.where(*inputs)
     elif node.op == "Pack":
-        made = np.stack([np.asarray(value) for value in inputs])
+        made = np.stack(inputs)
+    elif node.op == "ConcatV2":
+        made = np.concatenate(inputs[:-1])
+    elif node.op == "Fill":
+        made = np.full(inputs[0], inputs[1])
+    elif node.op == "GatherV2":
+        made = np.take(inputs[0], inputs[1], axis=0)
+    elif node.op == "Slice":
+        begin, size = int(inputs[1][0]), int(inputs[2][0])
+        made = inputs[0][begin : None if size < 0 else begin + size]
+    elif node.op == "StridedSlice":
+        made = _sliced(node, *inputs)
+    elif node.op == "AddN":
+        made = sum(inputs)
     elif node.op in ("Reshape", "Squeeze", "ExpandDims") and node.outputs[0].shape is not None:
-        made = np.reshape(np.asarray(inputs[0]), node.outputs[0].shape)
+        made = np.reshape(inputs[0], node.outputs[0].shape)
     else:
         return None
-    return np.asarray(made)
+    return None if made is None else np.asarray(made)
+
+
+def _sliced(node: Node, value: Value, begin: Value, end: Value, step: Value) -> Value | None:
+    """A part of a vector."""
+    masks = {key: node.attributes[f"{key}_mask"].i for key in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+    if value.ndim != 1 or masks["ellipsis"] or masks["new_axis"]:
+        return None
+    if masks["shrink_axis"]:
+        return value[int(begin[0])]
+    return value[None if masks["begin"] else int(begin[0]) : None if masks["end"] else int(end[0]) : int(step[0])]

@@ -23,9 +23,11 @@ from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, 
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
 from tensorboard_plugin_memest.estimation.folding import is_folded
+from tensorboard_plugin_memest.estimation.known import Value
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.small import trace_events
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.estimate import Phase
 
 # How often a run is played, each time with other readers of a tensor first where addresses decide about that, and with
@@ -87,6 +89,7 @@ class Run:
         further: phases that come after training.
         kept_by_trace: how many small tensors each trace of the step of training keeps.
         is_sent: whether the first of several workers sends the slots' first values to the others.
+        values: what variables hold before the first step, as far as it is known.
     """
 
     built: Sequence[Birth] | None
@@ -97,6 +100,12 @@ class Run:
     further: Sequence[Further] = ()
     kept_by_trace: int = 0
     is_sent: bool = False
+    values: Mapping[Variable, Value] = field(default_factory=dict)
+
+    @property
+    def store(self) -> VariableStore:
+        """Where variables are kept, before there are any."""
+        return VariableStore(values=dict(self.values))
 
 
 def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
@@ -135,7 +144,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
         chosen[name] = number, step
     shown: dict[str, tuple[Played, int]] = {}
     for number in {number for number, _ in chosen.values()}:
-        stretches = outlines[number].stretches or _stretches(run, device, likely[number], VariableStore())
+        stretches = outlines[number].stretches or _stretches(run, device, likely[number], run.store)
         steps = {name: step for name, (own, step) in chosen.items() if own == number}
         shown.update(_play(run, device, stretches, steps))
     phases = {}
@@ -264,7 +273,7 @@ def _outline(run: Run, device: Device, play: _Play, room: int) -> _Outline:
     """Plays a run for its peaks, and keeps up to `room` events."""
     memory = Memory(BfcAllocator(device.pool))
     kept: list[_Stretch] = []
-    store = VariableStore()
+    store = run.store
     peaks: dict[str, list[int]] = {}
     differing: set[str] = set()
     for stretch in _stretches(run, device, play, store):

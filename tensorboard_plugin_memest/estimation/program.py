@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.frames import frame_name
-from tensorboard_plugin_memest.estimation.variables import STEP
+from tensorboard_plugin_memest.estimation.known import Value
+from tensorboard_plugin_memest.estimation.variables import STEP, Variable
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspaces_of
 
 _PYTHON = {"PyFunc", "EagerPyFunc", "PyFuncStateless"}
 
 
-def program_of(attribution: Attribution, device: Device) -> tuple[Program, list[str]]:
-    """The program of an attributed graph on a device, and what had to be assumed about it."""
+def program_of(attribution: Attribution, device: Device, values: Mapping[Variable, Value]) -> tuple[Program, list[str]]:
+    """The program of an attributed graph on a device, and what had to be assumed about it.
+
+    Args:
+        attribution: the graph.
+        device: the device.
+        values: what variables hold before the first step, as far as it is known.
+    """
     notes: list[str] = []
     program = _program(attribution, device, notes)
+    program.values = values
     layers = {
         frame_name(node): attribution.layer_of(index)
         for index, node in enumerate(attribution.graph.nodes)

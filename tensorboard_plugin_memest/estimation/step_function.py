@@ -23,6 +23,7 @@ from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.eager_step import EagerStep, FollowedSteps, followed_training
 from tensorboard_plugin_memest.estimation.given import Given
+from tensorboard_plugin_memest.estimation.held import held_values
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.layers import outermost_layers
 from tensorboard_plugin_memest.estimation.mode import EAGER, EAGER_EVERYWHERE, GRAPH, XLA, Mode
@@ -105,6 +106,7 @@ def training_of_step(
             trains=True,
             creations=creations,
             before=_births_before(models, trace, call.batch_size),
+            held=held_values(trace, creations),
         )
 
 

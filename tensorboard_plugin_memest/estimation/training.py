@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,9 @@ from tensorboard_plugin_memest.estimation.eager_step import (
     followed_training,
 )
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
+from tensorboard_plugin_memest.estimation.held import held_values
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
+from tensorboard_plugin_memest.estimation.known import Value
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
@@ -114,6 +116,7 @@ class Training:
         creations: the variables that never came to be.
         before: variables that came to be before what is estimated begins, in order, as far as that is known.
         workers: how many processes train together.
+        held: what small variables hold that exist.
     """
 
     model_name: str
@@ -137,6 +140,7 @@ class Training:
     creations: Creations
     before: Sequence[Birth] = ()
     workers: int = 1
+    held: Mapping[Variable, Value] = field(default_factory=dict)
 
     @property
     def passes(self) -> list[Pass]:
@@ -163,6 +167,12 @@ class Training:
         """The variables that exist before any phase; those that nobody saw come to be are there at once."""
         born = {birth.variable for birth in [*(self.built or []), *self.slots, *self.before]}
         return [*self.before, *(Birth(one, UNSEEN) for one in self.trace.variables.all if one not in born)]
+
+    @property
+    def values(self) -> dict[Variable, Value]:
+        """What variables hold before the first step, as far as it is known."""
+        births = [*(self.built or []), *self.slots, *self.before]
+        return {one.variable: one.run.value for one in births if one.run.value is not None} | dict(self.held)
 
     def resized(self, batch_size: int, step: TracedStep) -> Training:
         """The training for another batch size, for which `step` is the step."""
@@ -380,6 +390,7 @@ def _training(
         trains=trains,
         creations=creations,
         workers=given.replicas.workers if given.replicas is not None else 1,
+        held=held_values(trace, creations),
     )
 
 

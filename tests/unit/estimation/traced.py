@@ -63,7 +63,7 @@ def look(model: keras.Model, batch_size: int, **given: object) -> Looked:
     if device.onednn:
         keep_places(graph)
     attribution = Attribution(graph, training.trace.owners)
-    program, notes = program_of(attribution, device)
+    program, notes = program_of(attribution, device, training.values)
     return Looked(training, graph, attribution, program, notes)
 
 
