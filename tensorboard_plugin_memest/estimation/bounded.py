@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2
@@ -17,12 +18,15 @@ _UNIQUE = {"Unique", "UniqueWithCounts", "UniqueV2", "UniqueWithCountsV2", "List
 
 
 def bounded(
-    definition: graph_pb2.GraphDef, *shapes_of: Callable[[str, int, tf.TensorShape], tf.TensorShape]
+    definition: graph_pb2.GraphDef,
+    shapes: Mapping[str, Sequence[tuple[int, ...]]],
+    *shapes_of: Callable[[str, int, tf.TensorShape], tf.TensorShape],
 ) -> tuple[tf.Graph, Mapping[str, None]]:
     """`definition` with the shapes that TensorFlow infers, where masks let everything through and all values differ.
 
     Args:
         definition: nodes and functions.
+        shapes: by name, those of the outputs of nodes of which TensorFlow cannot infer them.
         shapes_of: what is known of an output of a node besides, the surest first: each takes the node's name, the
             output and the inferred shape.
 
@@ -30,23 +34,21 @@ def bounded(
         The graph, to be looked at only, and the names of the ops whose size was bounded.
     """
     graph = imported(definition)
+    if shapes:
+        definition = _with_stand_ins(definition, graph, shapes)
+        graph = imported(definition)
     names: dict[str, None] = {}
     # One such op may depend on another.
     while True:
         waiting = [node for node in definition.node if node.name not in names]
         for shape_of in shapes_of:
-            found = {node.name: shapes for node in waiting if (shapes := _largest(node, graph, shape_of)) is not None}
+            found = {node.name: largest for node in waiting if (largest := _largest(node, graph, shape_of)) is not None}
             if found:
                 break
         else:
             return graph, names
         names |= dict.fromkeys(found)
-        changed = graph_pb2.GraphDef()
-        changed.CopyFrom(definition)
-        for node in changed.node:
-            if node.name in found:
-                _stand_in(node, [output.dtype for output in graph.get_operation_by_name(node.name).outputs], found)
-        definition = changed
+        definition = _with_stand_ins(definition, graph, found)
         graph = imported(definition)
 
 
@@ -64,10 +66,20 @@ def _largest(
     return [given for _ in graph.get_operation_by_name(node.name).outputs]
 
 
-def _stand_in(
-    node: node_def_pb2.NodeDef, types: Sequence[tf.DType], shapes: Mapping[str, Sequence[tf.TensorShape]]
-) -> None:
+def _with_stand_ins(
+    definition: graph_pb2.GraphDef, graph: tf.Graph, shapes: Mapping[str, Sequence[Any]]
+) -> graph_pb2.GraphDef:
+    changed = graph_pb2.GraphDef()
+    changed.CopyFrom(definition)
+    for node in changed.node:
+        if node.name in shapes:
+            types = [output.dtype for output in graph.get_operation_by_name(node.name).outputs]
+            _stand_in(node, types, [tf.TensorShape(shape) for shape in shapes[node.name]])
+    return changed
+
+
+def _stand_in(node: node_def_pb2.NodeDef, types: Sequence[tf.DType], shapes: Sequence[tf.TensorShape]) -> None:
     made = node_def_pb2.NodeDef(name=node.name, op=_STANDS, device=node.device)
     made.attr["dtypes"].list.type.extend(dtype.as_datatype_enum for dtype in types)
-    made.attr["shapes"].list.shape.extend(shape.as_proto() for shape in shapes[node.name])
+    made.attr["shapes"].list.shape.extend(shape.as_proto() for shape in shapes)
     node.CopyFrom(made)

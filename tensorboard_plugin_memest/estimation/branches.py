@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tensorboard_plugin_memest.estimation.frames import goes_on, topological
-from tensorboard_plugin_memest.estimation.graph import Node, StepGraph
-from tensorboard_plugin_memest.estimation.known import Value, results_of, scalar
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, Value
+from tensorboard_plugin_memest.estimation.known import results_of, scalar
 from tensorboard_plugin_memest.estimation.variables import Variable
 
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
+import numpy as np
+
 from tensorboard_plugin_memest.estimation.branches import (
     SWITCHES,
     Condition,
@@ -24,8 +26,8 @@ from tensorboard_plugin_memest.estimation.cost import seconds
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
 from tensorboard_plugin_memest.estimation.frames import frame_name
-from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
-from tensorboard_plugin_memest.estimation.known import Value, constants, deciding, scalar
+from tensorboard_plugin_memest.estimation.graph import Node, Output, Sizes, StepGraph, Value
+from tensorboard_plugin_memest.estimation.known import constants, deciding, larger, scalar, sizing
 from tensorboard_plugin_memest.estimation.lists import LIST_OPS, list_result
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
 from tensorboard_plugin_memest.estimation.rules import OWN, Source, can_take_over, source_in
@@ -44,6 +46,9 @@ SPARSE = ("ResourceScatter", "ResourceGather")
 # Ops of which `Execution.start` knows more than where their outputs come from.
 _SPECIAL = {"Const", "ReadVariableOp", "Merge"} | SWITCHES | LIST_OPS
 
+
+# Ops that make one tensor of a list's.
+_JOINING = {"TensorListStack", "TensorListConcatV2"}
 
 # How many iterations of a loop may be under way where it does not say.
 _AT_ONCE = 10
@@ -120,6 +125,8 @@ class Plan:
         slots: for nodes that do not treat all that follow alike, or lead to where values meet: for each follower, the
             output that each edge to it carries, None where it is only waited for.
         deciding: nodes whose values decide what runs.
+        sizing: those of them whose values may decide how large a tensor is.
+        joining: nodes that make one tensor of a list's, of which tracing did not find out how many there are.
         constants: the values of those of them that are constants.
         conditions: for each node, on which branches it depends.
         heavier: which branch makes more memory, by what decides between the branches.
@@ -136,6 +143,8 @@ class Plan:
     loops: dict[str, LoopPlan]
     slots: dict[int, dict[int, list[int | None]]]
     deciding: frozenset[int]
+    sizing: frozenset[int]
+    joining: frozenset[int]
     constants: dict[int, Value]
     conditions: list[frozenset[Condition]]
     heavier: dict[tuple[int, int], int]
@@ -171,7 +180,7 @@ class Program:
         """What there is to do for each node that only makes its output, if it has one; None for others."""
         plan = self.plan
         special = {*self.called, *self.workspaces, *self.graph.variable_of, *self.graph.arguments}
-        special |= {*self.graph.held, *self.graph.fed, *plan.deciding}
+        special |= {*self.graph.held, *self.graph.fed, *plan.deciding, *plan.joining}
         found: list[Plain | None] = []
         for index, node in enumerate(self.graph.nodes):
             reads_handle = bool(node.inputs) and node.inputs[0][0] in self.graph.variable_of
@@ -208,14 +217,14 @@ class Program:
     @cached_property
     def trial(self) -> Trial:
         """What a run comes to in which memory does not matter."""
-        if not (self.plan.loops or self.plan.slots or self.called):
-            return Trial(len(self.graph.nodes), {}, frozenset())
+        if not (self.plan.loops or self.plan.slots or self.called or self.graph.unsized):
+            return Trial(len(self.graph.nodes), {}, frozenset(), Sizes())
         handles = set(self.graph.variable_of.values())
         buffers = {variable: Buffer(variable.bytes, 1, is_resident=True) for variable in handles}
         store = VariableStore(buffers, values=dict(self.values))
         run = Execution(self, InlineOrder(), store)
         run.run()
-        return Trial(run.started, run.iterations, frozenset(run.undecided))
+        return Trial(run.started, run.iterations, frozenset(run.undecided), _sizes(self.graph, run.values, run.joined))
 
     @property
     def ops(self) -> int:
@@ -231,11 +240,13 @@ class Trial:
         ops: how many ops run.
         iterations: how often the bodies of loops run, by name; of one that runs several times, at most.
         undecided: names of loops of which the data decides that, which were counted once.
+        sizes: what decides how large tensors are, where tracing did not find that out.
     """
 
     ops: int
     iterations: Mapping[str, int]
     undecided: frozenset[str]
+    sizes: Sizes
 
 
 @dataclass(eq=False, slots=True)
@@ -343,6 +354,8 @@ class Execution:
         self._order = order.of_many(self._size, self._is_dead) if program.plan.loops or program.plan.slots else order
         self.iterations: dict[str, int] = {}
         self.undecided: set[str] = set()
+        self.values: dict[int, Value] = {}
+        self.joined: dict[int, list[int]] = {}
         self.started = 0
         self.events: list[Event] = [] if events is None else events
 
@@ -690,6 +703,8 @@ class Execution:
         for output, value in enumerate(worked_out(self._graph, self._plan, index, iteration.known, self._store.values)):
             if value is not None:
                 iteration.known[index, output] = value
+                if index in self._plan.sizing:
+                    self.values[index] = larger(self.values.get(index), value)
 
     def _call(self, index: int, inputs: Sequence[Buffer | None]) -> list[Buffer | None]:
         """Runs the function that a node calls; each value comes back held once."""
@@ -713,6 +728,8 @@ class Execution:
     def _outputs(
         self, iteration: _Iteration, index: int, node: Node, inputs: Sequence[Buffer | None]
     ) -> list[Buffer | None]:
+        if index in self._plan.joining and isinstance(inputs[0], TensorList):
+            self.joined[index] = [0 if element is None else element.bytes for element in inputs[0].elements]
         if node.op in LIST_OPS:
             known = iteration.known.get(node.inputs[1]) if len(node.inputs) > 1 else None
             result = list_result(
@@ -874,6 +891,8 @@ def _plan(graph: StepGraph) -> Plan:
         loops=_loops(graph),
         slots=_slots(graph),
         deciding=nodes,
+        sizing=sizing(graph) & nodes,
+        joining=frozenset(index for index in graph.unsized if graph.nodes[index].op in _JOINING),
         constants=constants(graph, nodes),
         conditions=conditions,
         heavier=heavier_branches(graph, conditions),
@@ -888,6 +907,22 @@ def _loops(graph: StepGraph) -> dict[str, LoopPlan]:
             at_once = node.attributes["parallel_iterations"].i or _AT_ONCE
             loops[frame_name(node)] = LoopPlan(known.inputs + 1 if known else 1, at_once)
     return loops
+
+
+def _sizes(graph: StepGraph, values: Mapping[int, Value], joined: Mapping[int, Sequence[int]]) -> Sizes:
+    arrays = {
+        graph.nodes[index].name: value.astype(graph.nodes[index].outputs[0].dtype)
+        for index, value in values.items()
+        if isinstance(value, np.ndarray) and len(graph.nodes[index].outputs) == 1
+    }
+    shapes = {}
+    for index, elements in joined.items():
+        node = graph.nodes[index]
+        whole, *others = node.outputs
+        if whole.shape and whole.bytes:
+            rows = sum(size or max(elements) for size in elements) * whole.shape[0] // whole.bytes
+            shapes[node.name] = [(rows, *whole.shape[1:]), *((len(elements),) for _ in others)]
+    return Sizes(arrays, shapes)
 
 
 def _slots(graph: StepGraph) -> dict[int, dict[int, list[int | None]]]:

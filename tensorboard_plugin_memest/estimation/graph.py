@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from tensorboard_plugin_memest.estimation.called import (
 from tensorboard_plugin_memest.estimation.device import CPU
 from tensorboard_plugin_memest.estimation.lowering import CALLS, lowered
 from tensorboard_plugin_memest.estimation.variables import Variable, size_in_bytes
+
+# A value that is known: an array, or for a list or an optional a tuple of those of its elements, None for what is not.
+Value = Any
 
 # Ops that only pass a tensor on, in or out of a loop or a branch.
 PASSING = {"Enter", "Exit", "NextIteration", "LoopCond", "Merge", "Switch", "_SwitchN"}
@@ -97,6 +101,12 @@ class StepGraph:
     arguments: list[int] = field(default_factory=list)
     library: Mapping[str, function_pb2.FunctionDef] = field(default_factory=dict, repr=False)
 
+    @cached_property
+    def unsized(self) -> frozenset[int]:
+        """The nodes whose size tracing did not find out."""
+        names = {*self.unknown, *self.assumed}
+        return frozenset(index for index, node in enumerate(self.nodes) if node.name in names) if names else frozenset()
+
     def called(self, index: int) -> StepGraph | None:
         """The graph of the function that node `index` calls, if it does: one that the runtime leaves where it is."""
         node = self.nodes[index]
@@ -106,6 +116,19 @@ class StepGraph:
         shapes = [self.nodes[source].outputs[output].shape for source, output in node.inputs]
         variables = [self.variable_of.get(source) for source, _ in node.inputs]
         return _function_graph(self.library, name, shapes, variables)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What decides how large tensors are, where tracing does not find that out and only a run on paper does.
+
+    Attributes:
+        values: by the name of a node with one output, the value of that.
+        shapes: by the name of a node, those of its outputs.
+    """
+
+    values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    shapes: Mapping[str, Sequence[tuple[int, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,13 +161,16 @@ def optimized_step(
     return OptimizedStep(traced, called, _optimized(called, device))
 
 
-def step_graph(step: OptimizedStep, handles: Mapping[str, Variable], batch_size: int) -> StepGraph:
+def step_graph(
+    step: OptimizedStep, handles: Mapping[str, Variable], batch_size: int, sizes: Sizes | None = None
+) -> StepGraph:
     """An optimized step as plain nodes, with every static shape restored.
 
     Args:
         step: what Grappler made of it.
         handles: name of a placeholder for a captured variable, to the variable.
         batch_size: what a first dimension that tracing did not find out is taken for.
+        sizes: what decides about sizes that tracing did not find out, as far as it is known.
     """
     traced, called = step.traced, step.called
     optimized, fetched = step_of_optimized(step.definition, called)
@@ -157,7 +183,7 @@ def step_graph(step: OptimizedStep, handles: Mapping[str, Variable], batch_size:
             _make_placeholder(node, next(iter(shapes.get(node.name, ())), None))
     _see_through(optimized.node)
     _fold_shapes(optimized.node, handles)
-    graph = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size)
+    graph = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size, sizes)
     graph.held = {index for index, node in enumerate(graph.nodes) if node.name in traced.captured}
     graph.fed = {index for index, node in enumerate(graph.nodes) if node.name in traced.fed}
     return graph
@@ -337,6 +363,7 @@ def _read(
     fetched: Sequence[str],
     traced: Mapping[str, Sequence[tensor_shape_pb2.TensorShapeProto]],
     batch_size: int | None = None,
+    sizes: Sizes | None = None,
 ) -> StepGraph:
     for node in (*definition.node, *(node for function in definition.library.function for node in function.node_def)):
         # Colocation decides nothing on one device, and may name nodes that were optimized away.
@@ -350,7 +377,9 @@ def _read(
         shape = known(name, output, inferred)
         return tf.TensorShape([batch_size, *shape[1:]]) if batch_size is not None and _lacks_batch(shape) else shape
 
-    graph, of_any_size = bounded(_without_frames(definition), known, guessed)
+    sizes = sizes or Sizes()
+    plain = _with_values(_without_frames(definition), sizes.values)
+    graph, of_any_size = bounded(plain, sizes.shapes, known, guessed)
     index = {node.name: position for position, node in enumerate(ordered)}
     nodes: list[Node] = []
     unknown: list[str] = []
@@ -358,13 +387,15 @@ def _read(
     for node in ordered:
         made = graph.get_operation_by_name(node.name).outputs
         shapes = [known(node.name, number, tensor.shape) for number, tensor in enumerate(made)]
+        # What only passes a tensor on has none of its own.
+        has_own = node.op not in PASSING and not node.op.startswith("Identity")
         if batch_size is not None and any(_lacks_batch(shape) for shape in shapes):
-            assumed.append(node.name)
+            if has_own:
+                assumed.append(node.name)
             shapes = [[batch_size, *shape[1:]] if _lacks_batch(shape) else shape for shape in shapes]
         outputs = [_output(tensor.dtype, tf.TensorShape(shape)) for tensor, shape in zip(made, shapes, strict=True)]
         without_size = ("resource", "variant", "string")
-        # What only passes a tensor on has none of its own.
-        if node.op not in PASSING and any(one.shape is None and one.dtype not in without_size for one in outputs):
+        if has_own and any(one.shape is None and one.dtype not in without_size for one in outputs):
             unknown.append(node.name)
         data = [name for name in node.input if not name.startswith("^")]
         nodes.append(
@@ -408,6 +439,23 @@ def _without_frames(definition: graph_pb2.GraphDef) -> graph_pb2.GraphDef:
                 if name in following:
                     node.input[number] = first
     return plain
+
+
+def _with_values(definition: graph_pb2.GraphDef, values: Mapping[str, np.ndarray]) -> graph_pb2.GraphDef:
+    """The same with constants in place of what is known, so that TensorFlow infers the shapes that depend on it."""
+    if not values:
+        return definition
+    made = graph_pb2.GraphDef()
+    made.CopyFrom(definition)
+    for node in made.node:
+        value = values.get(node.name)
+        if value is not None:
+            node.op = "Const"
+            del node.input[:]
+            node.attr.clear()
+            node.attr["dtype"].type = tf.as_dtype(value.dtype).as_datatype_enum
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value))
+    return made
 
 
 def _passed_on(variables: dict[int, Variable], nodes: Sequence[Node]) -> dict[int, Variable]:

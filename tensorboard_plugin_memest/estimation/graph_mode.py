@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
+from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.folding import fold_constants
-from tensorboard_plugin_memest.estimation.graph import OptimizedStep, StepGraph, optimized_step, step_graph
+from tensorboard_plugin_memest.estimation.graph import (
+    OptimizedStep,
+    Sizes,
+    StepGraph,
+    Value,
+    optimized_step,
+    step_graph,
+)
 from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
 from tensorboard_plugin_memest.estimation.phases import Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
 from tensorboard_plugin_memest.estimation.program import program_of
 from tensorboard_plugin_memest.estimation.small import kept_by_trace
 from tensorboard_plugin_memest.estimation.training import Pass, Training
+from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
 from tensorboard_plugin_memest.memory.estimate import Phase
 
@@ -44,7 +53,7 @@ def phases_of_graph(
     notes: list[str] = []
     programs = []
     for one, optimized in zip(training.passes, begun or begin_optimizing(training, device), strict=True):
-        graph = step_graph(optimized.result(), one.handles, one.batch_size)
+        graph = _sized_graph(one, optimized.result(), training.values)
         fold_constants(graph)
         if device.kind == CPU and device.onednn:
             keep_places(graph)
@@ -69,6 +78,21 @@ def phases_of_graph(
     )
     phases, resident = phases_of(run, device)
     return phases, resident, [*notes, *workspace_notes(device)]
+
+
+def _sized_graph(one: Pass, optimized: OptimizedStep, values: Mapping[Variable, Value]) -> StepGraph:
+    """The graph of a step; what sizes tracing did not find out are looked for in a run on paper."""
+    graph = step_graph(optimized, one.handles, one.batch_size)
+    found = Sizes()
+    while graph.unsized:
+        tags = Attribution(graph, one.owners).tags
+        sizes = Program(graph, tags, values=values).trial.sizes
+        # What is known now may tell more.
+        if not (sizes.values.keys() - found.values.keys() or sizes.shapes.keys() - found.shapes.keys()):
+            break
+        found = Sizes({**found.values, **sizes.values}, {**found.shapes, **sizes.shapes})
+        graph = step_graph(optimized, one.handles, one.batch_size, found)
+    return graph
 
 
 def _notes_on_sizes(graph: StepGraph, one: Pass) -> list[str]:

@@ -7,7 +7,8 @@ from tensorflow.python.eager import context as tf_context
 from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.creation import Creations
-from tensorboard_plugin_memest.estimation.known import Value, is_small
+from tensorboard_plugin_memest.estimation.graph import Value
+from tensorboard_plugin_memest.estimation.known import is_small
 from tensorboard_plugin_memest.estimation.trace import Trace
 from tensorboard_plugin_memest.estimation.variables import Variable
 

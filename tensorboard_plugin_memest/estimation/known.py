@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, constant_value
-
-# An array, or for a list or an optional a tuple of those of its elements, None for what is not known.
-Value = Any
+from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, Value, constant_value
 
 # A tensor with more elements decides nothing.
 MOST_ELEMENTS = 64
@@ -45,10 +42,14 @@ _POSITIONS = {"TensorListGetItem": 1, "TensorListSetItem": 1, "TensorListReserve
 
 
 def deciding(graph: StepGraph) -> frozenset[int]:
-    """Nodes on whose values it depends how often loops run, which branches are taken and which elements are meant."""
+    """Nodes on whose values it depends how often loops run, which branches are taken and which elements are meant.
+
+    Those are among them that decide how large a tensor is, where only the run tells.
+    """
     waiting = [node.inputs[1][0] for node in graph.nodes if node.op in ("Switch", "_SwitchN")]
     waiting += [node.inputs[0][0] for node in graph.nodes if node.op == "LoopCond"]
     waiting += [node.inputs[_POSITIONS[node.op]][0] for node in graph.nodes if node.op in _POSITIONS]
+    waiting += sizing(graph)
     assigning: dict[object, list[int]] = {}
     for index, node in enumerate(graph.nodes):
         if node.op.startswith("Assign") and node.inputs and node.inputs[0][0] in graph.variable_of:
@@ -64,6 +65,12 @@ def deciding(graph: StepGraph) -> frozenset[int]:
             waiting += assigning.get(graph.variable_of.get(node.inputs[0][0]), ())
         waiting += [source for source, _ in node.inputs]
     return frozenset(found)
+
+
+def sizing(graph: StepGraph) -> frozenset[int]:
+    """Nodes on whose values it may depend how large tensors are whose size tracing did not find out."""
+    given = {source for index in graph.unsized for source, _ in graph.nodes[index].inputs}
+    return frozenset(index for index in given if graph.nodes[index].op != "Const")
 
 
 def is_small(shape: Sequence[int]) -> bool:
@@ -123,6 +130,13 @@ def _rows(graph: StepGraph, index: int, value: Value | None) -> Value | None:
     source, output = graph.nodes[index].inputs[0]
     shape = graph.nodes[source].outputs[output].shape
     return (None,) * shape[0] if shape else None
+
+
+def larger(one: Value | None, other: Value) -> Value:
+    """Of two values of the same output in different iterations, the one that makes larger tensors."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.shape == other.shape:
+        return np.maximum(one, other)
+    return other if one is None or np.size(other) > np.size(one) else one
 
 
 def scalar(value: Value | None) -> int | None:

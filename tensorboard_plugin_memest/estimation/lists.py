@@ -88,7 +88,8 @@ def list_result(
             return ListResult([made])
         case "TensorListSetItem" if given:
             made = _writable(given)
-            position = _position(made, iteration, known)
+            # A list may grow where it is written to, and how long it was meant to be is not always known.
+            position = _position(made, iteration, None) if known is None else known
             made.elements += [None] * (position + 1 - len(made.elements))
             replaced = made.elements[position]
             made.elements[position] = _held(inputs[2])

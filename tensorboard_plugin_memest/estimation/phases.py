@@ -23,7 +23,7 @@ from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, 
 from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
 from tensorboard_plugin_memest.estimation.folding import is_folded
-from tensorboard_plugin_memest.estimation.known import Value
+from tensorboard_plugin_memest.estimation.graph import Value
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.small import trace_events

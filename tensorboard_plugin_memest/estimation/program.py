@@ -8,7 +8,7 @@ from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.frames import frame_name
-from tensorboard_plugin_memest.estimation.known import Value
+from tensorboard_plugin_memest.estimation.graph import Value
 from tensorboard_plugin_memest.estimation.variables import STEP, Variable
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspaces_of
 

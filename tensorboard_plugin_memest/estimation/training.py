@@ -30,9 +30,9 @@ from tensorboard_plugin_memest.estimation.eager_step import (
     followed_training,
 )
 from tensorboard_plugin_memest.estimation.given import Given, compile_as_given
+from tensorboard_plugin_memest.estimation.graph import Value
 from tensorboard_plugin_memest.estimation.held import held_values
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
-from tensorboard_plugin_memest.estimation.known import Value
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
