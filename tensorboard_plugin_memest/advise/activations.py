@@ -33,6 +33,9 @@ def smaller_inputs(blueprint: Blueprint) -> Iterator[Proposal]:
         ((old, new),) = cut.items()
         last = max(axis for axis, size in enumerate(old) if size != new[axis])
         code.append(f"x = x[:, {', '.join(f':{size}' for size in new[1 : last + 1])}]  # or resized, or in patches")
+    reshaped = [part.name for part in blueprint.parts if -1 not in part.config.get("target_shape", (-1,))]
+    if reshaped:
+        code.append(f"# and the target_shape of {', '.join(reshaped)} for these sizes")
     yield Proposal(
         "smaller_input",
         "input",

@@ -15,7 +15,7 @@ from tensorboard_plugin_memest.estimation.xla.compilation import compilers
 from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.errors import UsageError, reason_of
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.units import format_bytes
 
@@ -113,7 +113,7 @@ def _tried(workshop: Workshop, notes: list[str], time_left: _Time) -> list[tuple
         try:
             tried.append((proposal, result()))
         except Exception as error:
-            notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
+            notes.append(f"{proposal.title} could not be tried: {reason_of(error)}")
 
     left_out: list[str] = []
     for proposal in workshop.proposals():
@@ -123,7 +123,7 @@ def _tried(workshop: Workshop, notes: list[str], time_left: _Time) -> list[tuple
         try:
             waiting.append((proposal, workshop.begun(proposal.change)))
         except Exception as error:
-            notes.append(f"{proposal.title} could not be tried: {_in_words(error)}")
+            notes.append(f"{proposal.title} could not be tried: {reason_of(error)}")
         if len(waiting) > MOST_WAITING:
             take()
     while waiting:
@@ -262,7 +262,3 @@ def _combination(
             if after.fits(limit_bytes):
                 return Combination(tuple(one.name for one in chosen), after.peak_bytes, _needs(after))
     return None
-
-
-def _in_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 
@@ -48,30 +49,58 @@ def architecture(blueprint: Blueprint) -> Iterator[Proposal]:
         if part.parameters >= WORTH_CHANGING * blueprint.parameters:
             yield from _before(blueprint, part)
             yield from _smaller(blueprint, part)
+            source = _source(blueprint, part)
+            if part.class_name == "Dense" and source is not None and source.class_name == "Dense":
+                # A kernel has a row for each number that the layer before gives.
+                yield from _smaller(blueprint, source)
 
 
-def _flattens(part: Part) -> bool:
-    """Whether every position of an image or the like gets inputs of its own in the next layer."""
-    if part.class_name == "TimeDistributed":
-        return bool(part.config.get("layer", {}).get("class_name") == "Flatten")
-    return part.class_name == "Flatten"
+class _DenseWithMask(keras.layers.Dense):  # type: ignore[misc]
+    """A Dense that takes what calls of TimeDistributed say beside their inputs."""
+
+    def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        """The same as a Dense."""
+        return super().call(inputs)
 
 
-def _flatten_before(blueprint: Blueprint, part: Part) -> Part | None:
-    """The layer that flattens what `part` takes, with nothing but what passes it on between them."""
+def undistributed(blueprint: Blueprint) -> Iterator[Proposal]:
+    """Dense layers that run once instead of once for each step: unrolled, each step has a gradient of the kernel."""
+    parts = [
+        part for part in blueprint.parts if part.class_name == "TimeDistributed" and part.unwrapped()[0] == "Dense"
+    ]
+    if not parts:
+        return
+
+    def bare(layer: keras.layers.Layer) -> keras.layers.Layer:
+        return _DenseWithMask.from_config({**layer.layer.get_config(), "name": layer.name})
+
+    numbers = [part.number for part in parts]
+    lines = [written("Dense", part.unwrapped()[1]) for part in parts]
+    yield Proposal(
+        "undistributed",
+        "undistributed",
+        f"Dense without TimeDistributed around it: {', '.join(part.name for part in parts)}",
+        Change(edits=(lambda model: with_layers_replaced(model, numbers, bare),)),
+        "Nothing: a Dense works on the last axis of whatever it gets, so results and weights are the same, and it is "
+        "faster.",
+        "\n".join(f"{line}  # instead of layers.TimeDistributed({line})" for line in lines),
+        0,
+    )
+
+
+def _source(blueprint: Blueprint, part: Part) -> Part | None:
+    """The only layer that `part` takes from, but for what passes it on between them."""
     sources = [one for one in blueprint.parts if part.name in one.feeds]
     if len(sources) != 1:
         return None
     (source,) = sources
-    if _flattens(source):
-        return source
-    return _flatten_before(blueprint, source) if source.class_name in _PASSES_ON else None
+    return _source(blueprint, source) if source.class_name in _PASSES_ON else source
 
 
 def _before(blueprint: Blueprint, part: Part) -> Iterator[Proposal]:
     """What a layer is fed, made smaller."""
-    flatten = _flatten_before(blueprint, part)
-    if flatten is None or flatten.input_shape is None:
+    flatten = _source(blueprint, part)
+    if flatten is None or flatten.unwrapped()[0] != "Flatten" or flatten.input_shape is None:
         return
     each_step = flatten.class_name == "TimeDistributed"
     rank = _POOLING.get(len(flatten.input_shape) - each_step)

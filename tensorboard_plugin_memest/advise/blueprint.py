@@ -36,6 +36,11 @@ class Part:
     can_adapt: bool
     can_recompute: bool
 
+    def unwrapped(self) -> tuple[str, dict[str, Any]]:
+        """Class name and configuration of what a TimeDistributed layer runs at each step; else of the layer itself."""
+        inner = self.config.get("layer") if self.class_name == "TimeDistributed" else None
+        return (inner["class_name"], inner["config"]) if inner else (self.class_name, self.config)
+
 
 @dataclass(frozen=True)
 class Blueprint:

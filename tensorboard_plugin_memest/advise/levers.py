@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from tensorboard_plugin_memest.advise.activations import narrower, smaller_inputs
-from tensorboard_plugin_memest.advise.architecture import architecture
+from tensorboard_plugin_memest.advise.architecture import architecture, undistributed
 from tensorboard_plugin_memest.advise.blueprint import Blueprint
 from tensorboard_plugin_memest.advise.callbacks import callback_changes
 from tensorboard_plugin_memest.advise.change import Change, dtype_policy
@@ -53,6 +53,8 @@ def _all(
     of_weights = sum(item.bytes for item in estimate.items if item.variable) / estimate.peak_bytes
     yield from batch_changes(estimate)
     yield from _validation(estimate, validation_batch_size)
+    if blueprint.layers_can_change:
+        yield from undistributed(blueprint)
     changes = [_weights(blueprint, estimate, of_weights), _activations(blueprint, estimate, 1 - of_weights)]
     for some in changes if of_weights > 1 / 2 else reversed(changes):
         yield from some

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ import keras
 
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 from tensorboard_plugin_memest.estimation.subject import layer_classes
+from tensorboard_plugin_memest.memory.errors import UsageError, reason_of
 
 # Sizes of a tensor, the batch first.
 Shape = tuple[int | None, ...]
@@ -37,14 +40,55 @@ def remade(model: keras.Model) -> keras.Model:
     return compiled_like(copy, model)
 
 
+def joined(layer: keras.layers.Layer) -> tuple[int, ...] | None:
+    """How many dimensions of its input go into each of its output's, where a Reshape joins neighbours; else None."""
+    try:
+        given, wanted = list(layer.input.shape[1:]), layer.output.shape[1:]
+    except (AttributeError, ValueError):
+        return None
+    if not isinstance(layer, keras.layers.Reshape) or None in (*given, *wanted):
+        return None
+    counts = []
+    for size in wanted:
+        count, product = 0, 1
+        while product < size and count < len(given):
+            product *= given[count]
+            count += 1
+        if product != size:
+            return None
+        counts.append(count)
+        del given[:count]
+    # Only ones can be left, and they go anywhere.
+    return (*counts[:-1], counts[-1] + len(given)) if counts else None
+
+
+class Joining(keras.layers.Layer):  # type: ignore[misc]
+    """A Reshape that joins neighbouring dimensions of whatever sizes, `counts` of them in each."""
+
+    def __init__(self, counts: Sequence[int], **options: Any) -> None:
+        super().__init__(**options)
+        self.counts = tuple(counts)
+
+    def call(self, inputs: Any) -> Any:
+        """Inputs of (batch, ...), reshaped."""
+        ends = list(itertools.accumulate(self.counts, initial=1))
+        sizes = (math.prod(inputs.shape[start:end]) for start, end in itertools.pairwise(ends))
+        return keras.ops.reshape(inputs, (-1, *sizes))
+
+
 def with_inputs_resized(model: keras.Model, sizes: Mapping[Shape, Shape]) -> keras.Model:
     """A model like `model`, a functional or sequential one, whose inputs have other sizes.
 
     Args:
         model: built.
         sizes: for the shape of an input, the batch included, what it is instead. Models inside `model` whose inputs
-            end in the same sizes, as those that run on each frame of a video, change alike.
+            end in the same sizes, as those that run on each frame of a video, change alike, and so do Reshape
+            layers that join dimensions.
+
+    Raises:
+        ValueError: a layer takes inputs of one size only.
     """
+    joining = {layer.name: joined(layer) for layer in model._flatten_layers(include_self=False)}
 
     def resized(shape: Shape) -> Shape:
         for old, new in sizes.items():
@@ -55,17 +99,28 @@ def with_inputs_resized(model: keras.Model, sizes: Mapping[Shape, Shape]) -> ker
 
     def changed(config: Any) -> Any:
         if isinstance(config, dict):
+            counts = (
+                joining.get(config.get("config", {}).get("name")) if config.get("class_name") == "Reshape" else None
+            )
+            if counts:
+                name = Joining.__name__
+                made = {"name": config["config"]["name"], "counts": counts}
+                return {**config, "module": None, "class_name": name, "registered_name": name, "config": made}
             # What layers were built for is of the old sizes.
             kept = {key: changed(value) for key, value in config.items() if key != "build_config"}
             shape = kept.get("batch_shape")
             return {**kept, "batch_shape": resized(tuple(shape))} if isinstance(shape, (list, tuple)) else kept
         return [changed(value) for value in config] if isinstance(config, list) else config
 
-    return compiled_like(_from_config(model, changed(model.get_config())), model)
+    try:
+        made = _from_config(model, changed(model.get_config()))
+    except Exception as error:
+        raise UsageError(f"A layer takes inputs of one size only: {reason_of(error)}") from error
+    return compiled_like(made, model)
 
 
 def _from_config(model: keras.Model, config: Any) -> keras.Model:
-    with keras.saving.custom_object_scope(layer_classes(model)):
+    with keras.saving.custom_object_scope({**layer_classes(model), Joining.__name__: Joining}):
         return type(model).from_config(config)
 
 

@@ -51,5 +51,5 @@ def with_sampled_softmax(model: keras.Model, number: int, samples: int) -> keras
     last = model.layers[number]
     before = last.input
     made = SampledSoftmax(model.input, before)
-    made.set_classes(last.units, before.shape[-1], samples)
+    made.set_classes(last.output.shape[-1], before.shape[-1], samples)
     return compiled_like(made, model)

@@ -34,13 +34,14 @@ def _scores(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
     head = blueprint.parts[-1]
     if head.class_name == "Activation" and len(blueprint.parts) > 1 and head.name in blueprint.parts[-2].feeds:
         head = blueprint.parts[-2]
-    classes, shape = head.config.get("units", 0), head.input_shape
-    if head.class_name != "Dense" or classes < MANY_CLASSES or shape is None:
+    class_name, config = head.unwrapped()
+    classes, shape = config.get("units", 0), head.input_shape
+    if class_name != "Dense" or classes < MANY_CLASSES or shape is None:
         return
     held = sum(
         size
         for layer in estimate.layers
-        if layer.path.rpartition("/")[2] == head.name or layer.path.startswith("(")
+        if head.name in layer.path.split("/") or layer.path.startswith("(")
         for category, size in layer.bytes_per_category.items()
         if category is not Category.OPTIMIZER_SLOTS
     )
@@ -51,10 +52,10 @@ def _scores(blueprint: Blueprint, estimate: Estimate) -> Iterator[Proposal]:
         yield _sparse_labels(classes)
     if not loss.startswith("sparsecategoricalcrossentropy"):
         return
-    if head.config.get("activation") in ("softmax", "linear"):
+    if config.get("activation") in ("softmax", "linear"):
         yield from _chunked_softmax(head, math.prod(one or 1 for one in shape[1:-1]), estimate.subject.batch_size)
-    if head.config.get("use_bias", True):
-        yield _sampled_softmax(head)
+    if config.get("use_bias", True):
+        yield _sampled_softmax(head, classes)
 
 
 def _sparse_labels(classes: int) -> Proposal:
@@ -91,8 +92,7 @@ def _chunked_softmax(head: Part, places: int, batch_size: int) -> Iterator[Propo
     )
 
 
-def _sampled_softmax(head: Part) -> Proposal:
-    classes = head.config["units"]
+def _sampled_softmax(head: Part, classes: int) -> Proposal:
     samples = max(64, classes // 100)
     return Proposal(
         "sampled_softmax",

@@ -23,6 +23,7 @@ from tensorboard_plugin_memest.estimation.model import Origin
 from tensorboard_plugin_memest.estimation.optimizers import copied_optimizer
 from tensorboard_plugin_memest.estimation.subject import input_specs
 from tensorboard_plugin_memest.estimation.training import SMALL, used_by
+from tensorboard_plugin_memest.memory.errors import reason_of
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
 
@@ -82,8 +83,7 @@ class Workshop:
             blueprint = self.blueprint()
         except Exception as error:
             self.notes.append(
-                "Only few changes were tried, for the model cannot be looked at without memory "
-                f"({type(error).__name__}: {str(error).partition(chr(10))[0]})."
+                f"Only few changes were tried, for the model cannot be looked at without memory ({reason_of(error)})."
             )
             blueprint = Blueprint((), 0, False, None, "float32")
         if not self._origin.saving.callbacks:

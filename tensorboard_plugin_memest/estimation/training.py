@@ -51,7 +51,7 @@ from tensorboard_plugin_memest.estimation.subject import (
 from tensorboard_plugin_memest.estimation.trace import Owners, Trace, UntraceableError, few, trace_step
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
-from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.errors import UsageError, reason_of
 from tensorboard_plugin_memest.memory.estimate import LayerInfo
 
 # Up to this many bytes a variable may exist where a model cannot be built without the values of some.
@@ -239,11 +239,10 @@ def _build_eagerly(build: Callable[[], keras.Model], given: Given) -> Training |
     except Exception as error:
         if not creations.without_value:
             raise
-        reason = str(error).partition("\n")[0]
         raise UsageError(
-            f"The function that builds the model failed: {type(error).__name__}: {reason} If it does not fail outside "
-            "of an estimate, it needs values of the model's variables, which do not exist here: large ones are made "
-            "without memory. Build the model first and pass it instead of the function."
+            f"The function that builds the model failed: {reason_of(error)} If it does not fail outside of an "
+            "estimate, it needs values of the model's variables, which do not exist here: large ones are made without "
+            "memory. Build the model first and pass it instead of the function."
         ) from error
 
 

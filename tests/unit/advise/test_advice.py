@@ -482,6 +482,83 @@ def test_inputs_are_cut_where_they_are_places(build, title):
         assert title.startswith(f"Inputs of {' x '.join(map(str, shape[1:]))} instead")
 
 
+def test_what_joins_places_joins_those_of_smaller_inputs():
+    """Each pixel's classes in a row, and each column of a text's picture as a step: (128, 32, 4) and (128, 128)."""
+
+    def build(width: int = 128, height: int = 64) -> keras.Model:
+        inputs = keras.Input((width, height, 1))
+        x = L.MaxPooling2D((1, 2))(L.Conv2D(4, 3, padding="same")(inputs))
+        text = L.Conv1D(4, 3)(L.Reshape((width, height // 2 * 4))(x))
+        pixels = L.Softmax()(L.Reshape((width * (height // 2), 4))(x))
+        model = keras.Model(inputs, [L.Dense(2)(text), pixels])
+        model.compile("adam", ["mse", "categorical_crossentropy"], jit_compile=False)
+        return model
+
+    made = estimate(build)
+    workshop = Workshop(made.origin, made)
+    smaller = next(one for one in workshop.proposals() if one.name == "smaller_input")
+    assert workshop.tried(smaller.change).peak_bytes == estimate(lambda: build(64, 32)).peak_bytes
+    assert "the target_shape of reshape, reshape_1 for" in smaller.code.replace(
+        "reshape_2, reshape_3", "reshape, reshape_1"
+    )
+
+
+def test_that_a_layer_takes_inputs_of_one_size_is_told():
+    def build() -> keras.Model:
+        layers = [L.Reshape((4096, 1)), L.Dense(2), L.Reshape((64, 64, 2))]
+        model = keras.Sequential([keras.Input((64, 64, 1)), *layers])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(build)
+    workshop = Workshop(made.origin, made)
+    smaller = next(one for one in workshop.proposals() if one.name == "smaller_input")
+    with pytest.raises(UsageError, match=r"one size only: .*input_shape=\(1024, 2\), target_shape=\(64, 64, 2\)"):
+        workshop.tried(smaller.change)
+
+
+def test_a_dense_for_each_step_is_one_for_all():
+    def build(distributed: bool = True, masked: bool = False) -> keras.Model:
+        inputs = keras.Input((12,), dtype="int32")
+        x = L.Embedding(3000, 16, mask_zero=masked)(inputs)
+        head = L.Dense(3000, activation="softmax")
+        model = keras.Model(inputs, (L.TimeDistributed(head) if distributed else head)(x))
+        model.compile("adam", "sparse_categorical_crossentropy", jit_compile=False)
+        return model
+
+    made = estimate(build, 4)
+    workshop = Workshop(made.origin, made)
+    found = {one.name: one for one in workshop.proposals()}
+    after = workshop.tried(found["undistributed"].change)
+    assert after.peak_bytes == estimate(lambda: build(False), 4).peak_bytes
+    # Each step had a gradient of the kernel, all there until they are added up.
+    assert made.peak_bytes - after.peak_bytes > 4 * 16 * 3000 * 4
+    assert found["undistributed"].code.startswith('layers.Dense(3000, activation="softmax")  # instead of')
+    # What is done about many words is done there, too.
+    for name in ("chunked_softmax", "sampled_softmax"):
+        assert workshop.tried(found[name].change).peak_bytes < made.peak_bytes
+    masked = estimate(lambda: build(masked=True), 4)
+    workshop = Workshop(masked.origin, masked)
+    found = {one.name: one for one in workshop.proposals()}
+    after = workshop.tried(found["undistributed"].change)
+    assert after.peak_bytes == estimate(lambda: build(False, masked=True), 4).peak_bytes
+    assert "undistributed" not in {one.name for one in Workshop(after.origin, after).proposals()}
+
+
+def test_a_kernel_whose_outputs_are_asked_for_has_fewer_inputs():
+    def build(narrow: int = 32) -> keras.Model:
+        layers = [L.Dense(narrow, activation="relu"), L.Dropout(0.1), L.Dense(4096), L.Reshape((64, 64, 1))]
+        model = keras.Sequential([keras.Input((8,)), *layers])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(build)
+    found = {one.name: one for one in Workshop(made.origin, made).proposals()}
+    assert [name for name in found if name.startswith("smaller_dense")] == ["smaller_dense_16", "smaller_dense_4"]
+    after = Workshop(made.origin, made).tried(found["smaller_dense_4"].change)
+    assert after.peak_bytes == estimate(lambda: build(4)).peak_bytes < made.peak_bytes / 2
+
+
 def test_when_the_time_is_up_it_says_what_was_left_out():
     made = estimate(images)
     for wrong in ("60", -1, True):

@@ -46,6 +46,14 @@ def words(instead: Instead) -> keras.Model:
     return model
 
 
+def steps(instead: Instead) -> keras.Model:
+    model = keras.Sequential([keras.Input((6, 4))])
+    for layer in instead.get("head", [L.TimeDistributed(L.Dense(5, activation="softmax"), name="head")]):
+        model.add(layer)
+    model.compile("adam", "mse", jit_compile=False)
+    return model
+
+
 def classes(_: Instead) -> keras.Model:
     model = keras.Sequential([keras.Input((4,)), L.Dense(8), L.Dense(3000, activation="softmax")])
     model.compile("adam", "categorical_crossentropy", jit_compile=False)
@@ -64,6 +72,7 @@ def maps(instead: Instead) -> keras.Model:
 DATA = {
     images: lambda: (np.zeros((32, 24, 24, 2), "float32"), np.zeros((32, 1), "float32")),
     words: lambda: (np.arange(32 * 6, dtype="int32").reshape(32, 6), np.zeros((32, 6), "int32")),
+    steps: lambda: (np.zeros((32, 6, 4), "float32"), np.zeros((32, 6, 5), "float32")),
     classes: lambda: (np.zeros((32, 4), "float32"), np.eye(32, 3000, dtype="float32")),
     maps: lambda: (np.zeros((32, 64, 64, 2), "float32"), np.zeros((32, 1), "float32")),
 }
@@ -86,6 +95,7 @@ EXPECTED = {
         "chunked_softmax",
         "sampled_softmax",
     },
+    steps: {"undistributed"},
     classes: {"sparse_labels", "freeze"},
     maps: {"smaller_input", "narrower"},
 }
@@ -99,6 +109,7 @@ REPLACED = {
     "factorized_embedding": "words",
     "smaller_vocabulary": "words",
     "smaller_input": "inputs",
+    "undistributed": "head",
 }
 # What the model is made in, before which these have to stand.
 BEFORE = {"mixed_float16", "mixed_bfloat16"}
@@ -133,7 +144,7 @@ def pasted(proposal: Proposal, build: Any) -> dict[str, Any]:
     return names
 
 
-@pytest.mark.parametrize("build", [images, words, classes, maps])
+@pytest.mark.parametrize("build", [images, words, steps, classes, maps])
 def test_it_runs_and_needs_what_was_said(build):
     made = estimate(lambda: build({}))
     workshop = Workshop(made.origin, made)
