@@ -19,7 +19,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.graph import Output
 from tensorboard_plugin_memest.estimation.known import is_small
-from tensorboard_plugin_memest.estimation.rules import alias_of
+from tensorboard_plugin_memest.estimation.rules import DECIDED_BY, alias_of
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
 # Tensors of so many bytes are looked after at every op. Smaller ones, and what ops remember, may be found gone a few
@@ -170,7 +170,7 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
         # Not `op.inputs`: an op that was asked for its inputs holds them from then on.
         given = [_output(tensor) for tensor in inputs]
         numbers = [self._numbers.get(id(tensor)) for tensor in inputs]
-        axes = tf.get_static_value(inputs[1]) if op.type == "Transpose" else None
+        deciding = tf.get_static_value(inputs[DECIDED_BY[op.type]]) if op.type in DECIDED_BY else None
         position = -1
         # Not `enumerate`, which would hold the tensor, too, while its references are counted.
         for tensor in op.outputs:
@@ -181,7 +181,7 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             # An eager scalar that comes from Python has its value beside it, not in the allocator's memory.
             if size == 0 or (op.type == "Const" and not tensor.shape.rank):
                 continue
-            alias = alias_of(op.type, position, _output(tensor), given, op.get_attr, axes)
+            alias = alias_of(op.type, position, _output(tensor), given, op.get_attr, deciding)
             number = None if alias is None else numbers[alias]
             if alias is not None and number is None:
                 continue  # It is a part of the batch, or a scalar.

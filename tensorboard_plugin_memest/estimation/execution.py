@@ -38,9 +38,9 @@ from tensorboard_plugin_memest.memory.category import Category
 
 UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
-# Ops on rows of a variable, after which it shares its memory with nobody: `EnsureSparseVariableAccess` in
+# Ops on parts of a variable, after which it shares its memory with nobody: `EnsureSparseVariableAccess` in
 # `training_op_helpers.h`.
-SPARSE = ("ResourceScatter", "ResourceGather")
+SPARSE = ("ResourceScatter", "ResourceGather", "ResourceStridedSliceAssign")
 
 
 # Ops of which `Execution.start` knows more than where their outputs come from.
@@ -429,7 +429,7 @@ class Execution:
                 taken = workspace.taken_over
                 spares = taken is not None and _is_free(inputs[taken])
                 self._scratch[number] = self._borrow(index, workspace.before[spares:])
-            outputs = self._outputs(iteration, index, node, inputs)
+            outputs = self._outputs(iteration, index, node, inputs, workspace)
             if workspace:
                 self._scratch[number] += self._borrow(index, workspace.after)
         for output, buffer in zip(made, outputs, strict=False):
@@ -726,7 +726,12 @@ class Execution:
         return results
 
     def _outputs(
-        self, iteration: _Iteration, index: int, node: Node, inputs: Sequence[Buffer | None]
+        self,
+        iteration: _Iteration,
+        index: int,
+        node: Node,
+        inputs: Sequence[Buffer | None],
+        workspace: Workspace | None,
     ) -> list[Buffer | None]:
         if index in self._plan.joining and isinstance(inputs[0], TensorList):
             self.joined[index] = [0 if element is None else element.bytes for element in inputs[0].elements]
@@ -749,9 +754,10 @@ class Execution:
             if source.alias_of is not None:
                 outputs.append(inputs[source.alias_of])
                 continue
-            outputs.append(
-                self._take_over(index, number, source.reuses, inputs, taken) or self._allocate(index, number, wanted)
-            )
+            fit = source.reuses
+            if workspace is not None and workspace.becomes is not None:
+                fit = (workspace.becomes,)
+            outputs.append(self._take_over(index, number, fit, inputs, taken) or self._allocate(index, number, wanted))
         return outputs
 
     def _take_over(

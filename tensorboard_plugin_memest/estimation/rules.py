@@ -52,6 +52,7 @@ _ALIASES_IF_UNCHANGED = {
     "Min",
     "Prod",
     "Transpose",
+    "StridedSlice",
 }
 
 # The output is a part of the input's buffer where that is cut along its first dimension, at addresses fit for Eigen; by
@@ -59,13 +60,17 @@ _ALIASES_IF_UNCHANGED = {
 _CUTS = {"Split": 1, "SplitV": 0, "Unpack": 0, "Slice": 0, "StridedSlice": 0}
 _ALIGNMENT = 64
 
+# Ops of which the values of an input decide where their output lies: the order of a transpose, a slice's steps.
+DECIDED_BY = {"Transpose": 1, "StridedSlice": 3}
+
 _UNARY = {
     "Abs", "Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan", "Asin",
     "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Tanh", "Sigmoid", "Erf", "Erfc", "Erfinv", "Lgamma",
     "Digamma", "Reciprocal", "Inv", "Floor", "Ceil", "Round", "Rint", "Relu", "Relu6", "LeakyRelu", "Elu", "Selu",
     "Softplus", "Softsign", "Softmax", "LogSoftmax", "LogicalNot", "BiasAdd", "ClipByValue", "Conj", "OnesLike",
-    "ZerosLike", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGradV3", "Invert",
-    "CollectiveReduceV2", "_UnaryOpsComposition",
+    "ZerosLike", "Invert", "CollectiveReduceV2", "_UnaryOpsComposition", "Snapshot", "MatrixBandPart", "MatrixSetDiag",
+    "MatrixSetDiagV2", "MatrixSetDiagV3", "TensorStridedSliceUpdate", "FakeQuantWithMinMaxArgs", "AdjustHue", "Dawsn",
+    "Cholesky", "MatrixInverse", "BesselI0e", "BesselI1e", "Ndtri", "Expint", "Spence", "FresnelCos", "FresnelSin",
 }  # fmt: skip
 
 _BINARY = {
@@ -73,7 +78,8 @@ _BINARY = {
     "Xlog1py", "Maximum", "Minimum", "Pow", "SquaredDifference", "Mod", "FloorMod", "TruncateMod", "Atan2",
     "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift", "ReluGrad",
     "Relu6Grad", "LeakyReluGrad", "EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad", "TanhGrad", "SigmoidGrad",
-    "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "NextAfter", "Betainc", "Igamma", "Igammac",
+    "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "NextAfter", "Betainc", "Igamma", "Igammac", "Polygamma",
+    "Zeta", "Equal", "NotEqual",
 }  # fmt: skip
 
 # The logits' buffer may become the gradient, the second output.
@@ -99,20 +105,20 @@ OWN = Source()
 def source_in(graph: StepGraph, node: Node, output: int) -> Source:
     """Where output number `output` of a node of `graph` comes from."""
     inputs = [graph.nodes[source].outputs[number] for source, number in node.inputs]
-    return source_of(node, output, inputs, _axes(graph, node))
+    return source_of(node, output, inputs, _deciding(graph, node))
 
 
-def source_of(node: Node, output: int, inputs: Sequence[Output], axes: Sequence[int] | None = None) -> Source:
+def source_of(node: Node, output: int, inputs: Sequence[Output], deciding: Sequence[int] | None = None) -> Source:
     """Where output number `output` of `node` comes from, given what its inputs are.
 
     Args:
         node: any.
         output: number of its output.
         inputs: what it reads.
-        axes: of a Transpose, which dimension of the input each of the output's is; None where that is not known.
+        deciding: the values of the input that `DECIDED_BY` names; None where there is none or they are not known.
     """
     op = node.op.removeprefix("_Mkl").removeprefix("Native") if node.op.startswith("_Mkl") else node.op
-    alias = alias_of(op, output, node.outputs[output], inputs, lambda name: node.attributes[name].i, axes)
+    alias = alias_of(op, output, node.outputs[output], inputs, lambda name: node.attributes[name].i, deciding)
     if alias is not None:
         return Source(alias_of=alias)
     if op in _UNARY and output == 0:
@@ -137,7 +143,7 @@ def alias_of(
     made: Output,
     inputs: Sequence[Output],
     attribute: Callable[[str], int],
-    axes: Sequence[int] | None = None,
+    deciding: Sequence[int] | None = None,
 ) -> int | None:
     """Which of its inputs' memory an output is, whoever else reads that; None if it has its own.
 
@@ -147,13 +153,18 @@ def alias_of(
         made: the output.
         inputs: what the op is given.
         attribute: the value of a whole number among its attributes, by name.
-        axes: as for `source_of`.
+        deciding: as for `source_of`.
     """
     if op == "IdentityN":
         return output
     if op in _SWITCHES:
         return 0
-    if output == 0 and (op in _ALIASES or (op in _ALIASES_IF_UNCHANGED and _unchanged(op, made, inputs[0], axes))):
+    if op == "StridedSlice" and (deciding is None or set(deciding) - {1}):
+        # It leaves something out, or turns it around.
+        return None
+    if output == 0 and (op in _ALIASES or (op in _ALIASES_IF_UNCHANGED and _unchanged(op, made, inputs[0], deciding))):
+        return 0
+    if op == "Pack" and len(inputs) == 1:
         return 0
     if op in _CUTS and _is_cut(op, made, inputs[_CUTS[op]], attribute):
         return _CUTS[op]
@@ -165,25 +176,25 @@ def can_take_over(taken: Output, wanted: Output) -> bool:
     return taken.dtype == wanted.dtype and taken.bytes == wanted.bytes and wanted.shape is not None
 
 
-def _axes(graph: StepGraph, node: Node) -> list[int] | None:
-    """The order that a Transpose brings dimensions into, where it is a constant, also one from outside of a loop."""
-    if node.op != "Transpose":
+def _deciding(graph: StepGraph, node: Node) -> list[int] | None:
+    """The values of the input that decides, where it is a constant, also one from outside of a loop."""
+    if node.op not in DECIDED_BY:
         return None
-    given = graph.nodes[node.inputs[1][0]]
+    given = graph.nodes[node.inputs[DECIDED_BY[node.op]][0]]
     while given.op in ("Enter", "Identity"):
         given = graph.nodes[given.inputs[0][0]]
     value = constant_value(given)
-    return None if value is None else [int(axis) for axis in value]
+    return None if value is None else [int(one) for one in value]
 
 
-def _unchanged(op: str, made: Output, given: Output, axes: Sequence[int] | None) -> bool:
+def _unchanged(op: str, made: Output, given: Output, deciding: Sequence[int] | None) -> bool:
     if made.dtype != given.dtype or made.shape is None or made.bytes != given.bytes:
         return False
     if op == "Transpose":
         # Only dimensions of size 1 moved, so the order of the elements is the same.
-        if given.shape is None or axes is None:
+        if given.shape is None or deciding is None:
             return False
-        moved = [axis for axis in axes if given.shape[axis] != 1]
+        moved = [axis for axis in deciding if given.shape[axis] != 1]
         return moved == sorted(moved)
     return True
 
@@ -200,6 +211,4 @@ def _is_cut(op: str, made: Output, given: Output, attribute: Callable[[str], int
         return False
     if op == "StridedSlice" and attribute("shrink_axis_mask"):
         return made.shape == given.shape[1:]
-    # One that is as long as what it is cut from may be that reversed.
-    is_shorter = made.shape[:1] != given.shape[:1] or op != "StridedSlice"
-    return is_shorter and made.shape[1:] == given.shape[1:] and len(made.shape) == len(given.shape)
+    return made.shape[1:] == given.shape[1:] and len(made.shape) == len(given.shape)

@@ -56,7 +56,8 @@ OPS = {
         name: (["x"], {})
         for name in _names(
             "Abs Neg Sign Square Sqrt Rsqrt Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh "
-            "Tanh Sigmoid Erf Erfc Erfinv Lgamma Digamma Reciprocal Inv Floor Ceil Round Rint OnesLike ZerosLike"
+            "Tanh Sigmoid Erf Erfc Erfinv Lgamma Digamma Reciprocal Inv Floor Ceil Round Rint OnesLike ZerosLike "
+            "BesselI0e BesselI1e Ndtri Dawsn Expint Spence FresnelCos FresnelSin"
         )
     },
     **{name: (["features"], {}) for name in ("Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign")},
@@ -78,6 +79,7 @@ OPS = {
     "Identity": (["input"], {}),
     "StopGradient": (["input"], {}),
     "PreventGradient": (["input"], {}),
+    "Snapshot": (["input"], {}),
     "Reshape": (["tensor"], {"shape": [COLUMNS, ROWS]}),
     "ExpandDims": (["input"], {"axis": 0}),
     "Squeeze": (["input"], {}),
@@ -88,7 +90,15 @@ OPS = {
     "Tile": (["input"], {"multiples": [1, 1]}),
     "BroadcastTo": (["input"], {"shape": [ROWS, COLUMNS]}),
     "Pad": (["input"], {"paddings": [[0, 0], [0, 0]]}),
+    # A part of the input changed in place.
+    "MatrixBandPart": (["input"], {"num_lower": -1, "num_upper": 0}),
+    "MatrixSetDiagV3": (["input"], {"diagonal": [1.0] * COLUMNS, "k": 0}),
+    "TensorStridedSliceUpdate": (["input"], {"begin": [0], "end": [1], "strides": [1], "value": [[1.0] * COLUMNS]}),
+    "FakeQuantWithMinMaxArgs": (["inputs"], {}),
+    "Polygamma": (["a", "x"], {}),
+    "Zeta": (["x", "q"], {}),
     # Memory of their own.
+    "TensorScatterUpdate": (["tensor"], {"indices": [[1]], "updates": [[1.0] * COLUMNS]}),
     "Cumsum": (["x"], {"axis": 0}),
     "ReverseV2": (["tensor"], {"axis": [0]}),
     "Roll": (["input"], {"shift": [1], "axis": [0]}),
@@ -141,6 +151,11 @@ CUTS = """
         "columns": ((8, 4096), lambda x: x[:, :1024]),
         "one of each step": ((64, 64, 64), lambda x: x[:, 0]),
         "upside down": ((8, 4096), lambda x: x[::-1]),
+        "every other row": ((8, 4096), lambda x: x[::2]),
+        "a new dimension": ((8, 4096), lambda x: x[:, None]),
+        "a new dimension, not aligned": ((8, 4099), lambda x: x[..., None]),
+        "a new dimension and upside down": ((8, 4096), lambda x: x[:, ::-1, None]),
+        "alone in a stack": ((8, 4096), lambda x: tf.stack([x], axis=1)),
     }
     current = lambda: tf.config.experimental.get_memory_info("CPU:0")["current"]
     found = {}
@@ -162,8 +177,8 @@ CUTS = """
 
 def test_what_is_cut_along_its_first_dimension_stays_where_it_is():
     found = answer_of(CUTS)
-    assert len(found) == 20
+    assert len(found) == 25
     # Indices are tensors, too, of one chunk each; a chunk is less than twice as large as what was asked for.
     wrong = {name: sizes for name, sizes in found.items() if not sizes[0] <= sizes[1] < 2 * sizes[0] + 4096}
     assert not wrong
-    assert sum(measured < 4096 for _, measured in found.values()) >= 8
+    assert sum(measured < 4096 for _, measured in found.values()) >= 11

@@ -26,11 +26,14 @@ class Workspace:
         after: bytes of each of those allocated after them, in order.
         taken_over: an input whose memory serves as the first of `before` if nobody else needs it any more; None where
             there is no such input.
+        becomes: an input whose memory becomes the kernel's output if nobody else needs it any more, where that is so on
+            this device only; None where there is no such input.
     """
 
     before: Sequence[int] = ()
     after: Sequence[int] = ()
     taken_over: int | None = None
+    becomes: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.before or self.after)

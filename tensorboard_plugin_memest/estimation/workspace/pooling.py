@@ -17,4 +17,4 @@ def gradient_of_maximum(kernel: Kernel) -> Workspace:
         # oneDNN kept where it lay.
         return NONE
     pooled = kernel.inputs[1]
-    return Workspace(before=[pooled.bytes, _INT64 * elements(pooled)], taken_over=1)
+    return Workspace(before=[pooled.bytes, _INT64 * elements(pooled)], taken_over=1, becomes=0)

@@ -571,6 +571,15 @@ def test_an_input_that_nobody_else_needs_spares_workspace():
     assert happens(shared)[1:4] == ["+400 b", "+7 b", "+200 b"]
 
 
+def test_an_input_that_nobody_else_needs_becomes_the_output_of_a_kernel_that_takes_it():
+    lonely = program(graph(node("a", "MatMul", [], 100), node("b", "MaxPoolGrad", ["a"], 100)))
+    shared = program(graph(node("a", "MatMul", [], 100), node("b", "MaxPoolGrad", ["a"], 100), fetches=["a"]))
+    for made in (lonely, shared):
+        made.workspaces = {1: Workspace(before=[7], becomes=0)}
+    assert [step for step in happens(lonely) if step.startswith("+")] == ["+400 a", "+7 b"]
+    assert [step for step in happens(shared) if step.startswith("+")] == ["+400 a", "+7 b", "+400 b"]
+
+
 def test_an_old_value_that_is_still_read_when_another_takes_its_place_is_no_weight_any_more():
     one = variable("w", 100)
     made = graph(

@@ -15,9 +15,9 @@ def output(*shape: int, dtype: str = "float32") -> Output:
     return Output(shape, dtype, size)
 
 
-def source(op: str, made: Output, *given: Output, number: int = 0, axes: list[int] | None = None) -> Source:
+def source(op: str, made: Output, *given: Output, number: int = 0, deciding: list[int] | None = None) -> Source:
     outputs = [output(1)] * number + [made]
-    return source_of(Node("n", op, [(0, 0)] * len(given), [], outputs, {}), number, list(given), axes)
+    return source_of(Node("n", op, [(0, 0)] * len(given), [], outputs, {}), number, list(given), deciding)
 
 
 @pytest.mark.parametrize("op", ["Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Bitcast"])
@@ -69,10 +69,24 @@ def test_the_same_ops_make_a_tensor_where_there_is_something_to_do(op, made, giv
     ],
 )
 def test_a_transpose_that_only_moves_ones_has_nothing_to_do(made, given, axes, alias_of):
-    assert source("Transpose", made, given, output(len(given.shape)), axes=axes).alias_of == alias_of
+    assert source("Transpose", made, given, output(len(given.shape)), deciding=axes).alias_of == alias_of
 
 
-@pytest.mark.parametrize("op", ["Relu", "Tanh", "Square", "Softmax", "BiasAdd", "FusedBatchNormV3"])
+@pytest.mark.parametrize(
+    ("made", "steps", "alias_of"),
+    [
+        (output(8, 1, 32), [1, 1], 0),  # x[:, None]
+        (output(8, 32, 1), [1, 1], 0),
+        (output(8, 32, 1), [-1, 1], None),  # x[::-1, ..., None]
+        (output(8, 32, 1), None, None),
+    ],
+)
+def test_a_slice_that_only_adds_dimensions_has_nothing_to_do(made, steps, alias_of):
+    positions = output(2, dtype="int64")
+    assert source("StridedSlice", made, output(8, 32), *[positions] * 3, deciding=steps).alias_of == alias_of
+
+
+@pytest.mark.parametrize("op", ["Relu", "Tanh", "Square", "Softmax", "BiasAdd", "MatrixBandPart"])
 def test_elementwise_ops_may_take_over_their_input(op):
     assert source(op, output(4), output(4)) == Source(reuses=(0,))
 
@@ -96,7 +110,9 @@ def test_the_gradient_of_a_cross_entropy_may_take_over_the_logits():
     assert source("SoftmaxCrossEntropyWithLogits", output(8), *given) == OWN
 
 
-@pytest.mark.parametrize("op", ["MatMul", "Conv2D", "ConcatV2", "GatherV2", "StatelessRandomUniformV2"])
+@pytest.mark.parametrize(
+    "op", ["MatMul", "Conv2D", "ConcatV2", "GatherV2", "StatelessRandomUniformV2", "FusedBatchNormV3"]
+)
 def test_other_ops_make_what_they_return(op):
     assert source(op, output(4), output(4), output(4)) == OWN
 

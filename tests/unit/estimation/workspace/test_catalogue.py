@@ -69,7 +69,7 @@ def test_batch_normalization_in_half_precision_has_a_gradient_in_full():
 def test_the_gradient_of_a_maximum_has_it_and_its_place_before_its_output():
     pooled = tensor(8, 16, 16, 16)
     found = workspace("MaxPoolGrad", [IMAGES, pooled, pooled], IMAGES)
-    assert (found.before, found.after, found.taken_over) == ([131_072, 262_144], (), 1)
+    assert (found.before, found.after, found.taken_over, found.becomes) == ([131_072, 262_144], (), 1, 0)
     kept = tensor(8 * 16 * 16 * 16, dtype="uint8")
     assert not workspace("MaxPoolGrad", [IMAGES, pooled, pooled, kept], IMAGES)
 
