@@ -154,6 +154,7 @@ export function hugeAnswers(count: number, runs: readonly Headline[]): Answers {
   };
   const headline: Headline = {
     name: NAME,
+    began: null,
     model: "backbone",
     optimizer: "AdamW",
     batch_size: 32,

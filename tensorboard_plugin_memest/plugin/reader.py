@@ -12,7 +12,7 @@ from tensorboard import errors
 from tensorboard.context import RequestContext
 from tensorboard.data import provider
 
-from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, SUBDIRECTORY, Kind, parse_content, profile_id
+from tensorboard_plugin_memest.log.metadata import PLUGIN_NAME, SUBDIRECTORY, Kind, parse_content, profile_id, tag_for
 from tensorboard_plugin_memest.log.record import Notes, Record, decode
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
@@ -61,6 +61,7 @@ class RunRecords:
 
     Attributes:
         name: the run, as people know it.
+        began: when its estimate was logged or, without one, its first record, in seconds since 1970; None without any.
         estimate: None without one, or where it was not asked for.
         headline: the little of the estimate that a list shows; as above.
         peaks: one for each device, in natural order.
@@ -77,6 +78,7 @@ class RunRecords:
     """
 
     name: str
+    began: float | None = None
     estimate: Estimate | None = None
     headline: Headline | None = None
     peaks: list[MeasuredPeaks] = field(default_factory=list)
@@ -176,7 +178,7 @@ class Reader:
         kinds: Collection[Kind] = ALL_KINDS,
     ) -> RunRecords:
         """The records that a listing names. A record that cannot be read becomes a problem, and the rest is read."""
-        run = RunRecords(name)
+        run = RunRecords(name, began=_began(listed))
         for one in listed:
             try:
                 kind = parse_content(one.content).kind
@@ -245,6 +247,12 @@ def _decoded(listed: Listed, kind: Kind, payload: bytes) -> tuple[Record | str, 
     # Whatever is wrong with the bytes must not keep the other records from being shown.
     except Exception as error:
         return _problem(listed, error), 1
+
+
+def _began(listed: Collection[Listed]) -> float | None:
+    """When a run began; measurements are written again and again while it goes on."""
+    estimated = [one.wall_time for one in listed if one.tag in (tag_for(Kind.ESTIMATE), tag_for(Kind.HEADLINE))]
+    return max(estimated) if estimated else min((one.wall_time for one in listed), default=None)
 
 
 def _kind(listed: Listed) -> Kind | None:

@@ -40,6 +40,7 @@ def headline(run: RunRecords) -> Plain:
     subject = known.subject.to_dict() if known else {}
     return {
         "name": run.name,
+        "began": run.began,
         "model": subject.get("model_name"),
         **{name: subject.get(name) for name in ("optimizer", "batch_size", "mode", "device")},
         "peak_bytes": known.peak_bytes if known else None,

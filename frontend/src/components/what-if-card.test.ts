@@ -69,7 +69,7 @@ describe("the what-if panel", () => {
 
     find("what-if-reset").click();
     await settled();
-    expect(store.state.place).toEqual(START);
+    expect(store.state.place).toEqual({ ...START, run: "a" });
     expect(find("what-if-after").querySelector("[data-bytes]")?.getAttribute("data-bytes")).toBe("1000");
   });
 

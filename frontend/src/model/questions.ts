@@ -153,9 +153,12 @@ export const QUESTIONS: { readonly [S in Slot]: (state: State) => Wanted<Answers
 
 export const SLOTS = Object.keys(QUESTIONS) as Slot[];
 
-/** The run on show: the one in the address, or the first; null before there is one. */
+/** The run on show: the one in the address, or the one that began last; null before there is one. */
 export function runOf(state: State): string | null {
-  return state.place.run || valueOf(state.runs)?.[0]?.name || null;
+  const began = (run: Headline): number => run.began ?? 0;
+  const newest = (runs: Headline[]): Headline => runs.reduce((last, run) => (began(run) > began(last) ? run : last));
+  const runs = valueOf(state.runs);
+  return state.place.run || (runs?.length ? newest(runs).name : null);
 }
 
 /** The runs beside it that are there. */

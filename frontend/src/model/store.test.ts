@@ -17,13 +17,32 @@ const profile = {
 };
 
 describe("starting", () => {
-  it("shows the first run when the address names none, without touching the address", async () => {
+  it("shows the run that began last when the address names none, without touching the address", async () => {
     const remember = vi.fn();
-    const store = new Store(api(), remember);
+    const runs = [headline("a", { began: 10 }), headline("b", { began: 30 }), headline("c", { began: 20 })];
+    const store = new Store(api({ runs: () => Promise.resolve(runs) }), remember);
+    await store.goTo(START);
+    expect(runOf(store.state)).toBe("b");
+    expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "b" } });
+    expect(remember).not.toHaveBeenCalled();
+  });
+
+  it("stays with that run when another begins, and has it in the address with whatever is chosen", async () => {
+    const places: Place[] = [];
+    const runs = [headline("a", { began: 10 })];
+    const store = new Store(api({ runs: () => Promise.resolve([...runs]) }), (place) => places.push(place));
+    await store.goTo(START);
+    runs.push(headline("b", { began: 20 }));
+    await store.reload();
+    expect(runOf(store.state)).toBe("a");
+    await store.choose({ unit: "MiB" });
+    expect(places).toEqual([{ ...START, run: "a", unit: "MiB" }]);
+  });
+
+  it("shows the first run where nothing tells when they began", async () => {
+    const store = new Store(api());
     await store.goTo(START);
     expect(runOf(store.state)).toBe("a");
-    expect(store.state.overview).toMatchObject({ state: "ready", value: { name: "a" } });
-    expect(remember).not.toHaveBeenCalled();
   });
 
   it("shows the run of the address", async () => {
@@ -150,7 +169,7 @@ describe("the limit", () => {
     await store.goTo(START);
     await store.choose({ limit: "9.29GiB" });
     await store.choose({ limit: "9.29GiB" });
-    expect(places).toEqual([{ ...START, limit: "9.29GiB" }]);
+    expect(places).toEqual([{ ...START, run: "a", limit: "9.29GiB" }]);
     expect(asked.mock.calls).toEqual([
       ["a", ""],
       ["a", "9.29GiB"],
@@ -175,7 +194,7 @@ describe("a stretch and a moment", () => {
     expect(store.state.place).toMatchObject({ step: "5..70", moment: "p3", group: "" });
     await store.choose({ phase: "build" });
     expect(timeline.mock.lastCall).toEqual(["a", "build", null]);
-    expect(store.state.place).toEqual({ ...START, phase: "build", by: "op" });
+    expect(store.state.place).toEqual({ ...START, run: "a", phase: "build", by: "op" });
     expect(markOf(store.state)).toBeNull();
   });
 

@@ -1,7 +1,7 @@
 import { ApiError, type Api } from "./api";
 import { IDLE, valueOf, type Load } from "./load";
 import { changed, START, type Place } from "./place";
-import { QUESTIONS, SLOTS, type Slot, type State, type Wanted } from "./questions";
+import { QUESTIONS, runOf, SLOTS, type Slot, type State, type Wanted } from "./questions";
 
 /** What was asked last for a slot. */
 interface Asked {
@@ -69,6 +69,11 @@ export class Store {
 
   /** Asks for everything that is wanted and was not asked for yet. */
   async #settle(): Promise<void> {
+    // A run that began meanwhile is not shown in place of the one that somebody looks at.
+    const run = runOf(this.#state);
+    if (run !== null && run !== this.#state.place.run) {
+      this.#set({ place: { ...this.#state.place, run } });
+    }
     const answers: Promise<void>[] = [];
     for (const slot of SLOTS) {
       const wanted: Wanted<unknown> | null = QUESTIONS[slot](this.#state);

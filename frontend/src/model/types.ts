@@ -128,6 +128,8 @@ export interface Gpu {
 /** One run in the picker. */
 export interface Headline {
   name: string;
+  /** When it began, in seconds since 1970; null where nothing tells. */
+  began: number | null;
   model: string | null;
   optimizer: string | null;
   batch_size: number | null;

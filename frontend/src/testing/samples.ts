@@ -27,6 +27,7 @@ import type {
 export function headline(name: string, change: Partial<Headline> = {}): Headline {
   return {
     name,
+    began: null,
     model: "sequential",
     optimizer: "Adam",
     batch_size: 1,

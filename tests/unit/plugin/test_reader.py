@@ -9,11 +9,11 @@ import zlib
 import pytest
 from tensorboard import errors
 
-from tensorboard_plugin_memest.log.metadata import Kind
+from tensorboard_plugin_memest.log.metadata import Kind, tag_for
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.explanation import Explanation
 from tensorboard_plugin_memest.memory.format import FORMAT
-from tensorboard_plugin_memest.plugin.reader import Reader, natural, run_and_process
+from tensorboard_plugin_memest.plugin.reader import Listed, Reader, natural, run_and_process
 from tests.events import content, string_tensor, write_raw
 from tests.samples import sample_estimate, sample_peaks, sample_profile
 
@@ -142,6 +142,18 @@ def test_runs_in_natural_order_and_only_those_with_records(tmp_path, open_logdir
     assert list(reader.listing(ctx, "")) == [".", "direct", "run9", "run10"]
     with pytest.raises(errors.NotFoundError, match=r"no run 'empty' holds .*: '\.', 'direct', 'run9', 'run10'"):
         reader.run(ctx, "", "empty")
+
+
+def test_a_run_began_when_it_was_estimated_however_long_it_is_measured():
+    def listed(kind: Kind, wall_time: float) -> Listed:
+        return Listed("a/memest", tag_for(kind), 0, wall_time, content(str(kind)))
+
+    def began(*records: Listed) -> float | None:
+        return Reader(None).read(None, "", "a", records, kinds=()).began
+
+    assert began(listed(Kind.PEAKS, 9.0), listed(Kind.HEADLINE, 3.5), listed(Kind.NOTES, 1.0)) == 3.5
+    assert began(listed(Kind.PEAKS, 9.0), listed(Kind.NOTES, 1.0)) == 1.0
+    assert began() is None
 
 
 def test_each_record_is_read_once(tmp_path, open_logdir, ctx):

@@ -39,6 +39,7 @@ def full() -> RunRecords:
 def test_headline(full):
     assert views.headline(full) == {
         "name": "as-asked",
+        "began": None,
         "model": "sequential",
         "optimizer": "Adam",
         "batch_size": 1,
@@ -60,7 +61,7 @@ def test_headline_of_measurements_alone():
     assert row.pop("name") == "run"
     assert row.pop("problems") == []
     assert row.pop("crashed") is False
-    assert set(row) == {"model", "optimizer", "batch_size", "mode", "device", "peak_bytes", "limit_bytes"}
+    assert set(row) == {"began", "model", "optimizer", "batch_size", "mode", "device", "peak_bytes", "limit_bytes"}
     assert set(row.values()) == {None}
 
 
