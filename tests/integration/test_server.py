@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,7 @@ def test_runs(server):
     assert [run["name"] for run in runs] == [".", "as asked+&", "deep/run9", "deep/run10", "killed"]
     assert runs[1] == {
         "name": "as asked+&",
+        "began": pytest.approx(time.time(), abs=3600),
         "model": "sequential",
         "optimizer": "Adam",
         "batch_size": 1,
