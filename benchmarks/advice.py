@@ -48,10 +48,10 @@ def main() -> None:
     for model in MODELS:
         if not re.search(args.match, model):
             continue
-        predicted = in_process(predict, model, threads=ONE)
+        predicted = in_process(predict, model, args.lever, threads=ONE)
         base = _peaks(model, BASE, predicted["estimate"], args.steps)
         for lever, told in predicted["levers"].items():
-            if lever == BASE or not re.search(args.lever, lever):
+            if lever == BASE:
                 continue
             try:
                 peaks = _peaks(model, lever, predicted["estimate"], args.steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +25,12 @@ from tensorboard_plugin_memest.estimation.model import Origin
 BASE = "as it is"
 
 
-def predict(name: str) -> dict[str, Any]:
+def predict(name: str, wanted: str = "") -> dict[str, Any]:
     """The peak of the steps as it is and with each change, in bytes; call it in a fresh process.
+
+    Args:
+        name: of the configuration.
+        wanted: only changes whose name has this regular expression.
 
     Returns:
         `estimate`, as JSON; `levers`: name to title, peak, and lowest and highest peak, for each change and for BASE.
@@ -34,6 +39,8 @@ def predict(name: str) -> dict[str, Any]:
     workshop = Workshop(made.origin, made)
     found = {BASE: _told(BASE, made)}
     for proposal in workshop.proposals():
+        if not re.search(wanted, proposal.name):
+            continue
         try:
             found[proposal.name] = _told(proposal.title, workshop.tried(proposal.change))
         except Exception as error:

@@ -11,6 +11,7 @@ from tensorflow.python.framework import test_util
 
 from tensorboard_plugin_memest.estimation.allocator import GROWTH, PREALLOCATED
 from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.limits import find_device
 
 CPU = "CPU"
 GPU = "GPU"
@@ -40,16 +41,17 @@ class Device:
 
 
 def training_device(kind: str | None = None) -> Device:
-    """The device of this process that training would use, or a device of the kind named.
+    """The device of this process that training would use, or the one that is named.
 
     Args:
-        kind: `"CPU"`, `"GPU"`, or None for the first GPU that TensorFlow sees, else the CPU.
+        kind: `"CPU"`, `"GPU"`, the name of a GPU or of a cloud instance type for an idle one, or None for the first GPU
+            that TensorFlow sees, else the CPU.
 
     Raises:
         ValueError: `kind` is something else.
     """
     if kind is not None and (not isinstance(kind, str) or kind.upper() not in (CPU, GPU)):
-        raise UsageError(f"device must be 'CPU', 'GPU' or None (the device this process would train on), not {kind!r}.")
+        return _named(kind)
     gpus = tf.config.list_physical_devices("GPU")
     chosen = kind.upper() if kind else (GPU if gpus else CPU)
     if chosen == CPU:
@@ -57,6 +59,19 @@ def training_device(kind: str | None = None) -> Device:
     grows = bool(gpus) and tf.config.experimental.get_memory_growth(gpus[0])
     limit = _gpu_limit() if gpus else None
     return Device(GPU, GROWTH if grows else PREALLOCATED, limit, 1, capability=_capability(gpus))
+
+
+def _named(name: object) -> Device:
+    try:
+        model = find_device(name) if isinstance(name, str) else None
+    except UsageError:
+        model = None
+    if model is None:
+        raise UsageError(
+            f"device must be 'CPU', 'GPU', the name of a GPU such as 'RTX 3080' or None (the device this process would "
+            f"train on), not {name!r}."
+        )
+    return Device(GPU, PREALLOCATED, model.usable_bytes, 1, capability=model.compute_capability)
 
 
 def _cpu_limit() -> int | None:

@@ -59,7 +59,8 @@ def estimate_function(
         run_eagerly: True for eager mode: a loop that calls a Python function which is no `tf.function`, or that sets
             `tf.config.run_functions_eagerly(True)`. What the function asks tensors for in Python (`.numpy()`, `float`,
             `if loss < 0`) is taken for ones where nothing constant tells it.
-        device: `"CPU"` or `"GPU"`; None for the device this process would train on.
+        device: `"CPU"`, `"GPU"`, or the name of a GPU or a cloud instance type, such as `"RTX 3080"`, whose memory is
+            then the limit; None for the device this process would train on.
         compile_timeout: seconds that XLA may take to compile the step, as for `memest.estimate`.
         named_specs: its keyword arguments, likewise. An argument that is called like one of this function's own can be
             given with `functools.partial`.

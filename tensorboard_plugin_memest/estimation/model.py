@@ -82,7 +82,8 @@ def estimate(
         inputs: `tf.TensorSpec`s of one batch, in the structure that the model takes, where the model does not say; a
             batch dimension of None is filled in.
         targets: `tf.TensorSpec`s of the targets, where they do not follow from the loss and the outputs.
-        device: `"CPU"` or `"GPU"`; None for the device this process would train on.
+        device: `"CPU"`, `"GPU"`, or the name of a GPU or a cloud instance type, such as `"RTX 3080"`, whose memory is
+            then the limit; None for the device this process would train on.
         compile_timeout: seconds that XLA may take to compile the step, in a process of its own; what it answered before
             is kept in the user's cache directory (`MEMEST_CACHE_DIR` chooses another). None for 300; 0 for an
             approximation without asking it.

@@ -15,7 +15,7 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.format import AsJson
 from tensorboard_plugin_memest.memory.item import Item, by_category
-from tensorboard_plugin_memest.memory.limits import Limit, resolve_limit, risks
+from tensorboard_plugin_memest.memory.limits import CAPABILITY_UNKNOWN, Limit, resolve_limit, risks
 from tensorboard_plugin_memest.memory.text import as_text
 from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.verdict import Verdict, judge
@@ -318,6 +318,7 @@ class Estimate(AsJson):
                 max(pools, default=None),
                 on_gpu=self.subject.device == "GPU",
                 grows=self.subject.pool == "growth",
+                for_any=CAPABILITY_UNKNOWN in self.assumptions,
             ),
         )
 

@@ -18,6 +18,12 @@ _NOISE = re.compile(rf"\b(?:{_VENDORS}|{_CONNECTORS})\b")
 _SIZE = re.compile(r"(\d+)\s*gi?b\b")
 # A number with or without a unit, however it is written: no name of a device.
 _NUMBER = re.compile(r"[-+\s]*\d[\d.,\s_]*[kmgt]?i?b?\s*", re.IGNORECASE)
+# What an estimate assumes for a GPU that nobody named.
+CAPABILITY_UNKNOWN = (
+    "The GPU's compute capability is not known; it was taken for 8.0 (Ampere) or newer. Older ones copy more around "
+    "convolutions: name the GPU, as in device='GTX 1080'."
+)
+_AMPERE = (8, 0)
 _FAMILIES = ("rtx", "gtx", "rx", "mi", "titan")
 
 
@@ -125,7 +131,9 @@ def _in_words(names: Sequence[str]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
-def risks(limit: Limit, peak_bytes: int, pool_bytes: int | None, *, on_gpu: bool, grows: bool) -> tuple[str, ...]:
+def risks(
+    limit: Limit, peak_bytes: int, pool_bytes: int | None, *, on_gpu: bool, grows: bool, for_any: bool = False
+) -> tuple[str, ...]:
     """What may go wrong within the limit, apart from the peak itself, one sentence each.
 
     Args:
@@ -134,8 +142,16 @@ def risks(limit: Limit, peak_bytes: int, pool_bytes: int | None, *, on_gpu: bool
         pool_bytes: what the pool would have reserved by the end of the last phase; None when unknown.
         on_gpu: whether the device is a GPU.
         grows: whether the pool gets its memory as it needs it, region by region.
+        for_any: whether the estimate is for no certain GPU.
     """
     found = []
+    capability = limit.device.compute_capability if limit.device else None
+    if for_any and limit.device is not None and capability is not None and capability < _AMPERE:
+        name = limit.device.carries or limit.device.name
+        found.append(
+            f"The estimate is for GPUs of compute capability 8.0 and newer. On a {name} ({capability[0]}.{capability[1]}) "
+            f"convolutions in float32 copy what they take and give; memest.estimate(..., device={name!r}) counts that."
+        )
     if pool_bytes is not None and peak_bytes <= limit.bytes < pool_bytes:
         found.append(
             f"The tensors fit, but their places do not: with the gaps between them the pool reaches "

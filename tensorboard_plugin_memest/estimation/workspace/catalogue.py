@@ -18,6 +18,7 @@ from tensorboard_plugin_memest.estimation.workspace import (
     reduction,
 )
 from tensorboard_plugin_memest.estimation.workspace.kernel import NONE, Kernel, Workspace
+from tensorboard_plugin_memest.memory.limits import CAPABILITY_UNKNOWN
 
 Rules = dict[str, Callable[[Kernel], Workspace]]
 
@@ -82,7 +83,7 @@ def workspace_notes(device: Device) -> list[str]:
             f"{cudnn.workspace_limit()} MiB (TF_CUDNN_WORKSPACE_LIMIT_IN_MB), and keeps the fastest."
         ]
         if device.capability is None:
-            notes.append("The GPU's compute capability is not known; it was taken for 8.0 (Ampere) or newer.")
+            notes.append(CAPABILITY_UNKNOWN)
         return notes
     kernels = "oneDNN" if device.onednn else "TensorFlow's own"
     return [

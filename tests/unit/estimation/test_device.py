@@ -27,7 +27,7 @@ def bfc(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["TPU", "cpu:0", "", 3, True])
 def test_another_kind_is_refused_with_what_to_pass(kind):
-    with pytest.raises(ValueError, match=r"device must be 'CPU', 'GPU' or None") as refused:
+    with pytest.raises(ValueError, match=r"device must be 'CPU', 'GPU', the name of a GPU") as refused:
         training_device(kind)
     assert repr(kind) in str(refused.value)
 
@@ -35,6 +35,13 @@ def test_another_kind_is_refused_with_what_to_pass(kind):
 @pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="has a GPU")
 def test_without_a_gpu_it_is_the_cpu():
     assert training_device().kind == "CPU"
+
+
+def test_a_gpu_by_its_name_is_an_idle_one():
+    named = training_device("GTX 1070")
+    assert (named.kind, named.pool, named.capability) == ("GPU", "preallocated", (6, 1))
+    assert named.limit_bytes == 8 * 2**30 - 500 * 2**20
+    assert training_device("p3.2xlarge").capability == (7, 0)
 
 
 def test_a_cpus_pool_grows_and_its_limit_is_the_switchs(bfc):

@@ -143,4 +143,12 @@ def test_risks_are_told_apart():
     assert risks(Limit(10), 11, 12, on_gpu=False, grows=False) == ()
     assert any("growth" in risk for risk in risks(Limit(10), 5, 8, on_gpu=True, grows=True))
     assert any("context" in risk for risk in risks(Limit(10), 5, 8, on_gpu=True, grows=False))
+    older = [
+        risk
+        for name in ("T4", "A2")
+        for risk in risks(resolve_limit(name), 5, 8, on_gpu=True, grows=False, for_any=True)
+    ]
+    assert [risk for risk in older if "copy" in risk] == [older[0]]
+    assert "On a T4 (7.5) convolutions" in older[0]
+    assert "device='T4'" in older[0]
     assert any("idle T4" in risk for risk in risks(resolve_limit("T4"), 5, 8, on_gpu=True, grows=False))
