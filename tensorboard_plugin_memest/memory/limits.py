@@ -148,9 +148,10 @@ def risks(
     capability = limit.device.compute_capability if limit.device else None
     if for_any and limit.device is not None and capability is not None and capability < _AMPERE:
         name = limit.device.carries or limit.device.name
+        number = ".".join(map(str, capability))
         found.append(
-            f"The estimate is for GPUs of compute capability 8.0 and newer. On a {name} ({capability[0]}.{capability[1]}) "
-            f"convolutions in float32 copy what they take and give; memest.estimate(..., device={name!r}) counts that."
+            f"The estimate is for GPUs of compute capability 8.0 and newer. On a {name} ({number}) convolutions in "
+            f"float32 copy what they take and give; memest.estimate(..., device={name!r}) counts that."
         )
     if pool_bytes is not None and peak_bytes <= limit.bytes < pool_bytes:
         found.append(
