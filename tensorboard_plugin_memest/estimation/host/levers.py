@@ -88,6 +88,23 @@ def array_levers(now: HostEstimate) -> tuple[HostLever, ...]:
     )
 
 
+def queue_levers(now: HostEstimate, workers: int) -> tuple[HostLever, ...]:
+    """What to do about the batches that a `PyDataset` of so many workers has ready."""
+    queue = next((stage for stage in now.stages if stage.name == "PyDataset: queue"), None)
+    if queue is None or queue.elements is None or queue.elements <= workers:
+        return ()
+    saving = queue.bytes - queue.bytes * workers // queue.elements
+    return (
+        HostLever(
+            "a queue of one batch for each worker",
+            now.peak_bytes - saving,
+            saving,
+            "the training waits where batches come unevenly",
+            f"super().__init__(workers={workers}, max_queue_size={workers})  # of the PyDataset",
+        ),
+    )
+
+
 def _blank(books: Books, rewritten: bool) -> Books:
     return Books(books.cores, rewritten, books.unknown_elements)
 
@@ -178,6 +195,24 @@ def _shuffle_before_map(op: Op, books: Books) -> Iterator[Change]:
             changed,
             "none: the buffer holds what map is given, such as paths, instead of what it makes",
             "dataset.shuffle(n).map(decode)   # instead of dataset.map(decode).shuffle(n)",
+        )
+
+
+def _shuffle_before_batch(op: Op, books: Books) -> Iterator[Change]:
+    def moved(one: Op) -> Op | None:
+        if one.kind != "Shuffle" or one.inputs[0].kind not in ("Batch", "PaddedBatch"):
+            return None
+        batch = one.inputs[0]
+        (source,) = batch.inputs
+        return replace(batch, inputs=(replace(one, inputs=(source,), components=source.components, key=0),), key=0)
+
+    changed = rewrite(op, moved)
+    if changed != op:
+        yield Change(
+            "shuffle before batch",
+            changed,
+            "none: a buffer of as many elements as it had batches; examples are mixed instead of whole batches",
+            "dataset.shuffle(n).batch(size)   # instead of dataset.batch(size).shuffle(n)",
         )
 
 
@@ -331,6 +366,7 @@ _LEVERS = (
     _file_cache_and_small_buffer,
     _no_cache,
     _shuffle_before_map,
+    _shuffle_before_batch,
     _smaller_shuffle,
     _smaller_values,
     _groups,

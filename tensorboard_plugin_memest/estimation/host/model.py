@@ -18,7 +18,7 @@ from tensorboard_plugin_memest.estimation.host.arrays import (
     py_dataset_stages,
 )
 from tensorboard_plugin_memest.estimation.host.flow import UNKNOWN_ELEMENTS, Books
-from tensorboard_plugin_memest.estimation.host.levers import array_levers, levers
+from tensorboard_plugin_memest.estimation.host.levers import array_levers, levers, queue_levers
 from tensorboard_plugin_memest.estimation.host.pipeline import Op
 from tensorboard_plugin_memest.estimation.host.read import read_dataset
 from tensorboard_plugin_memest.estimation.host.rules import evaluate
@@ -72,7 +72,8 @@ def estimate_dataset(
         return replace(made, levers=levers(op, made, books, estimate_op))
     if isinstance(dataset, keras.utils.PyDataset):
         py_dataset_stages(dataset, sample is not False, books)
-        return _estimate(books)
+        made = _estimate(books)
+        return replace(made, levers=queue_levers(made, dataset.workers))
     if is_list_of_numbers(dataset):
         books.stages.append(list_stage(dataset))
         return _estimate(books)

@@ -40,6 +40,10 @@ CHANGES = {
         lambda: source().map(decode).shuffle(500).batch(8),
         lambda: source().shuffle(500).map(decode).batch(8),
     ),
+    "shuffle before batch": (
+        lambda: source().map(decode).batch(8).shuffle(100).prefetch(1),
+        lambda: source().map(decode).shuffle(100).batch(8).prefetch(1),
+    ),
     "a shuffle buffer of a tenth": (
         lambda: source().map(decode).shuffle(500).batch(8),
         lambda: source().map(decode).shuffle(50).batch(8),

@@ -253,6 +253,9 @@ def test_a_py_dataset_with_workers_keeps_a_queue():
     assert batches.made == 1
     assert stage(estimate, "PyDataset: queue").bytes == 12 * (32 * 1000 * 4 + 32 * 4)
     assert "PyDataset: queue" not in [one.name for one in memest.estimate_dataset(Batches(), sample=True).stages]
+    (shorter,) = estimate.advice()
+    assert shorter.peak_bytes == memest.estimate_dataset(Batches(workers=4, max_queue_size=4)).peak_bytes
+    assert not memest.estimate_dataset(Batches(workers=4, max_queue_size=4)).levers
 
 
 def test_lists_become_one_tensor():
