@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tensorboard_plugin_memest.estimation.creation import Creations
@@ -25,10 +25,17 @@ _LARGEST_FOLDED = 100 * 1024
 
 @dataclass(frozen=True)
 class Birth:
-    """A variable and what computing its first value does to memory."""
+    """A variable and what computing its first value does to memory.
+
+    Attributes:
+        variable: the variable.
+        run: how its first value is computed.
+        gone: variables that are there no more by then.
+    """
 
     variable: Variable
     run: EagerRun
+    gone: Sequence[Variable] = ()
 
 
 def birth_events(births: Iterable[Birth], store: VariableStore, *, handles: bool = False) -> list[Event]:
@@ -42,6 +49,7 @@ def birth_events(births: Iterable[Birth], store: VariableStore, *, handles: bool
     events: list[Event] = []
     for birth in births:
         variable, run = birth.variable, birth.run
+        events += [Event(FREE, store.buffers.pop(one), one.name) for one in birth.gone]
         buffers = [Buffer(made.bytes) for made in run.made]
         tags = [_tag(variable, made) for made in run.made]
         for number, is_made in run.steps:
@@ -189,19 +197,25 @@ def _value_tag(variable: Variable, op: str, role: str) -> Tag:
     return Tag(variable.layer, name, Category.TEMPORARIES, role, variable.weight, variable.shape, variable.dtype)
 
 
-def births_of(creations: Creations, trace: Trace) -> tuple[list[tuple[int, Birth]], list[str]]:
+def births_of(creations: Creations, trace: Trace, built: int = 0) -> tuple[list[tuple[int, Birth]], list[str]]:
     """The births that were seen, each with its number among the creations, and the names of variables of nobody's.
 
-    Variables that belong to nothing that was traced count too, as long as somebody holds them.
+    Variables that belong to nothing that was traced count too, as long as somebody holds them; and of the first `built`
+    those that go before another of them comes to be.
     """
     births, others = [], []
     if any(trace.variables.of_handle(creation.handle) is None for creation in creations.all):
         gc.collect()
+    passing: dict[int, Variable] = {}
     for number, creation in enumerate(creations.all):
         variable = trace.variables.of_handle(creation.handle)
         if variable is None and creation.is_held:
             variable = trace.variables.add_other(creation.handle, creation.name, creation.shape, creation.dtype)
             others.append(variable.name)
+        if variable is None and creations.gone.get(number, built) < built:
+            variable = passing[number] = trace.variables.passing(creation.name, creation.shape, creation.dtype)
         if variable is not None:
-            births.append((number, Birth(variable, creation.run)))
-    return births, others
+            gone = [passing.pop(one) for one in list(passing) if creations.gone[one] <= number]
+            births.append((number, Birth(variable, creation.run, gone)))
+    # Of what nobody sees going, nothing is told.
+    return [(number, birth) for number, birth in births if number not in passing], others

@@ -21,6 +21,9 @@ Condition = tuple[tuple[int, int], int]
 # So many steps are looked at for those that take other branches: gradients are hardly summed over more.
 MOST_STEPS = 256
 
+# So many kinds of steps whose loops run differently often are told apart.
+MOST_LOOPING = 9
+
 
 def conditions_of(graph: StepGraph) -> list[frozenset[Condition]]:
     """For each node, on which branches it depends that it runs; what decides whether a loop goes on is none."""
@@ -66,7 +69,7 @@ def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]
 
 
 def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value]) -> dict[int, dict[Variable, Value]]:
-    """Steps that take other branches than each other, because a variable counts them.
+    """Steps that take other branches than each other, or whose loops run differently often, for a variable counts them.
 
     Args:
         graph: the step.
@@ -77,20 +80,26 @@ def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value
         For the first step of each kind, by which step of the training that is, what the variables hold before it.
     """
     now = dict(values)
-    if not plan.heavier or not any(graph.nodes[index].op.startswith("Assign") for index in plan.deciding):
+    if not any(graph.nodes[index].op.startswith("Assign") for index in plan.deciding):
         return {0: now}
     nodes = [index for index in topological(graph) if index in plan.deciding]
-    kinds: dict[tuple[int, ...], tuple[int, dict[Variable, Value]]] = {}
+    branching: dict[tuple[int, ...], tuple[int, dict[Variable, Value]]] = {}
+    looping = dict(branching)
     for number in range(MOST_STEPS):
         before = dict(now)
-        kinds.setdefault(_step(graph, plan, nodes, now), (number, before))
+        taken, entered = _step(graph, plan, nodes, now)
+        branching.setdefault(taken, (number, before))
+        looping.setdefault((*taken, *entered), (number, before))
         if now == before:
             break
-    return dict(kinds.values())
+    # Where every step has loops of other lengths they are no kinds.
+    return dict((looping if len(looping) <= MOST_LOOPING else branching).values())
 
 
-def _step(graph: StepGraph, plan: Plan, nodes: Sequence[int], now: dict[Variable, Value]) -> tuple[int, ...]:
-    """Which branches a step takes; changes what the variables hold."""
+def _step(
+    graph: StepGraph, plan: Plan, nodes: Sequence[int], now: dict[Variable, Value]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Which branches a step takes, and which small numbers its loops begin with; changes what the variables hold."""
     known: dict[tuple[int, int], Value] = {}
 
     def taken(decider: tuple[int, int]) -> int:
@@ -103,7 +112,8 @@ def _step(graph: StepGraph, plan: Plan, nodes: Sequence[int], now: dict[Variable
         for output, value in enumerate(worked_out(graph, plan, index, known, now)):
             if value is not None:
                 known[index, output] = value
-    return tuple(taken(decider) for decider in plan.heavier)
+    entered = (scalar(known.get((index, 0))) for index in nodes if graph.nodes[index].op == "Enter")
+    return tuple(taken(decider) for decider in plan.heavier), tuple(-1 if one is None else one for one in entered)
 
 
 def worked_out(

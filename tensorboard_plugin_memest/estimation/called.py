@@ -8,15 +8,17 @@ its pruning puts nodes in the order in which a search from the fetched ones meet
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
+from tensorflow.python.eager import context as tf_context
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.lowering import lowered
-from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.estimation.variables import Variable, is_small
 
 # What Keras' `multi_step_on_iterator` consists of.
 _CALL = "StatefulPartitionedCall"
@@ -36,6 +38,7 @@ class TracedStep:
         definition: its ops, with the shapes that tracing found out.
         inputs: names of the placeholders for its arguments, in order, those for what it captures among them.
         captured: name of a placeholder for a captured tensor that is no variable, to the tensor's shape.
+        values: name of a placeholder for a captured tensor that is small and exists, to its value.
         fed: names of placeholders for tensors that the caller passes, and holds until it has run.
         fetched: names of the tensors that it returns.
         types: their types.
@@ -45,6 +48,7 @@ class TracedStep:
     definition: graph_pb2.GraphDef
     inputs: Sequence[str]
     captured: Mapping[str, tensor_shape_pb2.TensorShapeProto]
+    values: Mapping[str, np.ndarray]
     fed: Collection[str]
     fetched: Sequence[str]
     types: Sequence[int]
@@ -61,11 +65,20 @@ def traced_step(graph: tf_func_graph.FuncGraph, fed: Collection[str] = ()) -> Tr
             for external, internal in graph.captures
             if external.dtype not in (tf.resource, tf.variant) and external.shape.is_fully_defined()
         },
+        values=dict(_captured_values(graph)),
         fed=frozenset(fed),
         fetched=[tensor.name for tensor in graph.outputs],
         types=[tensor.dtype.as_datatype_enum for tensor in graph.outputs],
         kept=[op.name for op in graph.control_outputs],
     )
+
+
+def _captured_values(graph: tf_func_graph.FuncGraph) -> Iterator[tuple[str, np.ndarray]]:
+    with tf_context.eager_mode():
+        for external, internal in graph.captures:
+            exists = hasattr(external, "numpy") and external.dtype not in (tf.resource, tf.variant, tf.string)
+            if exists and is_small(external.shape):
+                yield internal.op.name, external.numpy()
 
 
 @dataclass(frozen=True)

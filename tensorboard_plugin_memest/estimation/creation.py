@@ -56,6 +56,8 @@ class Creations:
             real_up_to: bytes up to which a variable is created as ever, with a value, for those who need one.
         """
         self.all: list[Creation] = []
+        # By number of a variable that is gone, how many there had been when it went.
+        self.gone: dict[int, int] = {}
         self._real_up_to = real_up_to
         self._fillings: dict[Any, EagerRun] = {}
         # A handle in a graph that never runs is nothing but a name; an eager one takes a little memory.
@@ -86,6 +88,7 @@ class Creations:
             variable = create(**arguments)
         else:
             variable = self._without_value(arguments, run)
+        number = len(self.all)
         self.all.append(
             Creation(
                 handle=variable.handle,
@@ -93,7 +96,7 @@ class Creations:
                 shape=tuple(variable.shape) if variable.shape.is_fully_defined() else run.shape,
                 dtype=variable.dtype.name,
                 run=run,
-                variable=weakref.ref(variable),
+                variable=weakref.ref(variable, lambda _: self.gone.setdefault(number, len(self.all))),
             )
         )
         return variable

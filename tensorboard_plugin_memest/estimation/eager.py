@@ -18,9 +18,8 @@ from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.graph import Output
-from tensorboard_plugin_memest.estimation.known import is_small
 from tensorboard_plugin_memest.estimation.rules import DECIDED_BY, alias_of
-from tensorboard_plugin_memest.estimation.variables import size_in_bytes
+from tensorboard_plugin_memest.estimation.variables import is_small, size_in_bytes
 
 # Tensors of so many bytes are looked after at every op. Smaller ones, and what ops remember, may be found gone a few
 # ops later where there are more than so many.

@@ -734,7 +734,8 @@ class Execution:
         workspace: Workspace | None,
     ) -> list[Buffer | None]:
         if index in self._plan.joining and isinstance(inputs[0], TensorList):
-            self.joined[index] = [0 if element is None else element.bytes for element in inputs[0].elements]
+            sizes = [0 if element is None else element.bytes for element in inputs[0].elements]
+            self.joined[index] = max(self.joined.get(index, []), sizes, key=sum)
         if node.op in LIST_OPS:
             known = iteration.known.get(node.inputs[1]) if len(node.inputs) > 1 else None
             result = list_result(

@@ -84,6 +84,7 @@ class StepGraph:
         unknown: names of nodes with an output of unknown size.
         held: nodes that stand for tensors which live outside the step: what a layer keeps as a tensor.
         fed: nodes that stand for what the caller of the step passes, and holds until it has run.
+        values: what those of `held` are that are small.
         assumed: names of nodes whose first dimension was not known and was taken for the batch.
         bounded: names of nodes whose size depends on values, and was taken for the largest possible.
         arguments: in a function's graph, the nodes that stand for its arguments, in order.
@@ -96,6 +97,7 @@ class StepGraph:
     unknown: list[str]
     held: set[int] = field(default_factory=set)
     fed: set[int] = field(default_factory=set)
+    values: Mapping[int, np.ndarray] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
     bounded: list[str] = field(default_factory=list)
     arguments: list[int] = field(default_factory=list)
@@ -186,6 +188,8 @@ def step_graph(
     graph = _read(optimized, list(optimized.node), handles, fetched, shapes, batch_size, sizes)
     graph.held = {index for index, node in enumerate(graph.nodes) if node.name in traced.captured}
     graph.fed = {index for index, node in enumerate(graph.nodes) if node.name in traced.fed}
+    names = {index: graph.nodes[index].name for index in graph.held}
+    graph.values = {index: traced.values[name] for index, name in names.items() if name in traced.values}
     return graph
 
 

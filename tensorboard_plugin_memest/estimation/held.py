@@ -8,9 +8,8 @@ from tensorflow.python.eager import record
 
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.graph import Value
-from tensorboard_plugin_memest.estimation.known import is_small
 from tensorboard_plugin_memest.estimation.trace import Trace
-from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.estimation.variables import Variable, is_small
 
 
 def held_values(trace: Trace, creations: Creations) -> dict[Variable, Value]:

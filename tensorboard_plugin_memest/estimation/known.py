@@ -6,16 +6,13 @@ whose value is known. What depends on the data is not known.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, Value, constant_value
-
-# A tensor with more elements decides nothing.
-MOST_ELEMENTS = 64
+from tensorboard_plugin_memest.estimation.variables import is_small
 
 _BINARY: dict[str, Callable[..., Any]] = {
     "Add": np.add, "AddV2": np.add, "Sub": np.subtract, "Mul": np.multiply, "Maximum": np.maximum,
@@ -73,18 +70,13 @@ def sizing(graph: StepGraph) -> frozenset[int]:
     return frozenset(index for index in given if graph.nodes[index].op != "Const")
 
 
-def is_small(shape: Sequence[int]) -> bool:
-    """Whether a tensor of a shape is one that may decide something."""
-    return len(shape) <= 1 and math.prod(shape) <= MOST_ELEMENTS
-
-
 def _can_be_known(node: Node) -> bool:
     return not node.outputs or any(output.shape is None or is_small(output.shape) for output in node.outputs)
 
 
 def constants(graph: StepGraph, nodes: frozenset[int]) -> dict[int, Value]:
-    """The values of those of `nodes` that are constants."""
-    found = {index: constant_value(graph.nodes[index]) for index in nodes}
+    """The values of those of `nodes` that are the same in every step: constants, and tensors from outside."""
+    found = {index: graph.values.get(index, constant_value(graph.nodes[index])) for index in nodes}
     return {index: np.asarray(value) for index, value in found.items() if value is not None and value.dtype != object}
 
 
@@ -140,8 +132,10 @@ def larger(one: Value | None, other: Value) -> Value:
 
 
 def scalar(value: Value | None) -> int | None:
-    """A value as one whole number, if it is one."""
-    return int(value.item()) if isinstance(value, np.ndarray) and value.size == 1 else None
+    """A value as one whole number, if it is one number."""
+    if not isinstance(value, np.ndarray) or value.size != 1 or not np.isfinite(value).all():
+        return None
+    return int(value.item())
 
 
 def _result_of(node: Node, inputs: Sequence[Value | None]) -> Value | None:

@@ -35,6 +35,7 @@ from tensorboard_plugin_memest.estimation.held import held_values
 from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
+from tensorboard_plugin_memest.estimation.quantizing import quantized_on_paper
 from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.replicas import require_one_replica
 from tensorboard_plugin_memest.estimation.subject import (
@@ -249,7 +250,7 @@ def _build_eagerly(build: Callable[[], keras.Model], given: Given) -> Training |
 def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: Creations) -> Training | keras.Model:
     """The training of the model that `build` makes; the model itself if it existed before."""
     with creations.recorded():
-        with seen_compiling() as seen:
+        with seen_compiling() as seen, quantized_on_paper():
             model = checked_model(build(), "What the function returns")
         require_one_replica(model)
         created = {id(creation.handle) for creation in creations.all}
@@ -335,7 +336,7 @@ def _training(
     else:
         method = "train_step" if trains else "predict_step"
         trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method, replicas=_summing(given, mode))
-        births, others = births_of(creations, trace)
+        births, others = births_of(creations, trace, compiled)
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
@@ -463,7 +464,7 @@ def _followed(
     if trained is not None:
         return replace(trained, steps=[*trained.steps, *steps])
     trace = further[0].trace
-    return FollowedSteps(trace, *births_of(creations, trace), steps)
+    return FollowedSteps(trace, *births_of(creations, trace, compiled), steps)
 
 
 def _resized(info: LayerInfo, old: int, new: int) -> LayerInfo:

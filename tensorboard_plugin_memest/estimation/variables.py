@@ -26,6 +26,9 @@ STEP = "(step)"
 _ADAM_LETTERS = {"momentum": "m", "velocity": "v", "m": "m", "u": "u", "velocity_hat": "v hat"}
 _ADAM_FAMILY = {"Adam", "AdamW", "Adamax", "Nadam", "Lamb"}
 
+# A tensor with more elements decides nothing.
+MOST_DECIDING_ELEMENTS = 64
+
 # What Keras calls a variable without a name.
 _UNNAMED = re.compile(r"variable(_\d+)?")
 
@@ -71,6 +74,11 @@ def size_in_bytes(shape: Iterable[int], dtype: str | tf.DType) -> int:
     return math.prod(shape) * size
 
 
+def is_small(shape: Sequence[int]) -> bool:
+    """Whether a tensor of a shape is one that may decide how often a loop runs or which branch is taken."""
+    return len(shape) <= 1 and math.prod(shape) <= MOST_DECIDING_ELEMENTS
+
+
 class Variables:
     """All variables that a training keeps, found by handle."""
 
@@ -114,12 +122,15 @@ class Variables:
 
     def add_other(self, handle: Any, name: str, shape: tuple[int, ...], dtype: str) -> Variable:
         """Takes in a variable that exists and that the model does not know (a plain tf.Variable, another model's)."""
-        size = size_in_bytes(shape, dtype)
-        unique = self._unique(name)
-        variable = Variable(unique, STEP, Category.UNATTRIBUTED, "variable", None, shape, dtype, size, False)
+        variable = self.passing(name, shape, dtype)
         self.all.append(variable)
         self._by_handle[id(handle)] = variable
         return variable
+
+    def passing(self, name: str, shape: tuple[int, ...], dtype: str) -> Variable:
+        """A variable that nobody keeps, such as a layer's kernel that was quantized."""
+        size = size_in_bytes(shape, dtype)
+        return Variable(self._unique(name), STEP, Category.UNATTRIBUTED, "variable", None, shape, dtype, size, False)
 
     def _add_weight(self, variable: Any, paths: LayerPaths, trainable: bool) -> None:
         layer, own_name = paths.owner_of(variable) or (STEP, variable.path)

@@ -48,6 +48,7 @@ _CPU: Rules = {
     "_FusedMatMul": matmul.product,
     "BatchMatMul": matmul.product,
     "BatchMatMulV2": matmul.product,
+    "BatchMatMulV3": matmul.of_other_type,
     **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), normalization.gradient),
     "MaxPoolGrad": pooling.gradient_of_maximum,
     "CollectiveReduceV2": collective.ring,

@@ -121,3 +121,31 @@ def test_a_counter_that_exists_says_which_branch_the_first_step_takes():
 
     assert first_step(3) >= 20 * ROWS * ROW_BYTES
     assert first_step(0) < 3 * ROWS * ROW_BYTES
+
+
+def test_tensors_from_outside_bound_loops():
+    lengths = tf.constant([2, 4, 3])
+
+    def step(x):
+        total = 0.0
+        for number in tf.range(3):
+            total += tf.reduce_max(_listed(x, lengths[number]))
+        return total
+
+    assert 8 * ROWS * ROW_BYTES <= _peak(step) < 12 * ROWS * ROW_BYTES
+
+
+def test_a_counter_says_how_often_loops_run_in_each_of_several_steps():
+    count = tf.Variable(0)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = x
+            for _ in tf.range(2 + 4 * (count % 2)):
+                value = tf.sin(value)
+        count.assign_add(1)
+        return tf.reduce_max(tape.gradient(value, x))
+
+    # What a gradient needs of each iteration is kept.
+    assert _peak(step) - _peak(step, "first_step") >= 3 * ROWS * ROW_BYTES

@@ -255,7 +255,11 @@ def test_variables_beside_the_model_count_while_somebody_holds_them():
 
     training = training_of_function(build, Given(batch_size=4))
     beside = [birth.variable for birth in training.built if birth.variable.role == "variable"]
-    assert [variable.shape for variable in beside] == [(100, 10)]
+    assert [variable.shape for variable in beside] == [(100, 10), (50, 10)]
+    # What is dropped is there until then.
+    gone = {variable: birth.variable.name for birth in training.built for variable in birth.gone}
+    assert gone == {beside[1]: training.built[2].variable.name}
+    assert beside[1] not in training.trace.variables.all
     (note,) = training.assumptions
     assert "belong to none of its layers (beside" in note
 

@@ -18,6 +18,14 @@ def test_halves_are_multiplied_as_floats():
     assert not workspace("MatMul", [tensor(300, 400), tensor(400, 500)], tensor(300, 500))
 
 
+def test_what_is_multiplied_in_another_type_is_converted_first():
+    # As a profile of a quantized layer has it.
+    a, b = tensor(256, 1024, dtype="int8"), tensor(1024, 1024, dtype="int8")
+    made = tensor(256, 1024, dtype="int32")
+    assert workspace("BatchMatMulV3", [a, b], made).after == [1_048_576, 4_194_304]
+    assert not workspace("BatchMatMulV3", [made, tensor(1024, 1024, dtype="int32")], made)
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "made", "copies"),
     [
