@@ -66,6 +66,7 @@ class Attribution:
             for position, (source, output) in enumerate(node.inputs):
                 self._readers[source].append((output, index, position))
         self._frames = frames_of(graph)
+        self._gradient_calls = graph.gradient_calls()
         self._owner_of = self._find_owners(owners)
         self._sum_of = {
             added: index
@@ -141,6 +142,10 @@ class Attribution:
                 found[index] = owners.find(_caller(node.name))
             elif self._inside:
                 found[index] = Owner(self._inside.layer)
+        for index, forward in self._gradient_calls.items():
+            # It has no name of its own either.
+            if found[index].layer == STEP:
+                found[index] = found[forward]
         return found
 
     def _find_parts(self) -> list[str]:
@@ -156,9 +161,14 @@ class Attribution:
             elif node.op == "Const":
                 # Equal constants of both passes are one after optimization, whichever name it kept.
                 continue
-            elif GRADIENT_SCOPE in node.name or (
-                # Sums of gradients carry no scope. What a layer made while it was called is never one.
-                (self._inside or owner.layer == STEP) and any(parts[source] == BACKWARD for source, _ in node.inputs)
+            elif (
+                GRADIENT_SCOPE in node.name
+                or index in self._gradient_calls
+                or (
+                    # Sums of gradients carry no scope. What a layer made while it was called is never one.
+                    (self._inside or owner.layer == STEP)
+                    and any(parts[source] == BACKWARD for source, _ in node.inputs)
+                )
             ):
                 parts[index] = BACKWARD
         # Sums of many gradients that Grappler made a variable: what leads to it is a gradient as much as its parts.

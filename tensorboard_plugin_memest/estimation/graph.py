@@ -42,6 +42,9 @@ _CPU_BYTES = 256 * 2**20
 # The attribute of constants that stand for what a run asks a variable's handle.
 ASKED = "_memest_asked"
 
+# The attribute in which the gradient of a function names the function.
+_FORWARD = "forward_function_name"
+
 
 @dataclass(frozen=True)
 class Output:
@@ -112,12 +115,34 @@ class StepGraph:
     def called(self, index: int) -> StepGraph | None:
         """The graph of the function that node `index` calls, if it does: one that the runtime leaves where it is."""
         node = self.nodes[index]
-        name = node.attributes["f"].func.name if node.op in CALLS else node.op
+        name = self.called_name(index)
         if name not in self.library:
             return None
         shapes = [self.nodes[source].outputs[output].shape for source, output in node.inputs]
         variables = [self.variable_of.get(source) for source, _ in node.inputs]
         return _function_graph(self.library, name, shapes, variables)
+
+    def is_compiled(self, index: int) -> bool:
+        """Whether XLA compiles the function that node `index` calls."""
+        attributes = self.library[self.called_name(index)].attr
+        return "_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b
+
+    def gradient_calls(self) -> dict[int, int]:
+        """Nodes that call the gradient of a function, each to the node that calls the function itself."""
+        calls = {name: index for index in range(len(self.nodes)) if (name := self.called_name(index)) in self.library}
+        found = {}
+        for name, index in calls.items():
+            # Asking for an attribute that is not there would make it.
+            attributes = self.library[name].attr
+            own = attributes[_FORWARD].s.decode() if _FORWARD in attributes else ""
+            if own in calls:
+                found[index] = calls[own]
+        return found
+
+    def called_name(self, index: int) -> str:
+        """The name of the function that node `index` calls; its op's type if it calls none."""
+        node = self.nodes[index]
+        return str(node.attributes["f"].func.name) if node.op in CALLS else node.op
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,17 @@ from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.frames import frame_name
 from tensorboard_plugin_memest.estimation.graph import Value
+from tensorboard_plugin_memest.estimation.order import INEXPENSIVE
 from tensorboard_plugin_memest.estimation.variables import STEP, Variable
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspaces_of
 
 _PYTHON = {"PyFunc", "EagerPyFunc", "PyFuncStateless"}
+
+# Ops of which it is known what they take where XLA compiles them.
+_CONVOLUTIONS = {
+    "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInputV2",
+    "Conv3DBackpropFilterV2", "ReadVariableOp",
+}  # fmt: skip
 
 
 def program_of(attribution: Attribution, device: Device, values: Mapping[Variable, Value]) -> tuple[Program, list[str]]:
@@ -38,16 +45,22 @@ def program_of(attribution: Attribution, device: Device, values: Mapping[Variabl
     return program, notes
 
 
-def _program(attribution: Attribution, device: Device, notes: list[str]) -> Program:
+def _program(attribution: Attribution, device: Device, notes: list[str], *, by_xla: bool = False) -> Program:
     graph = attribution.graph
-    program = Program(graph, attribution.tags, workspaces=workspaces_of(graph, device))
+    program = Program(graph, attribution.tags, workspaces=workspaces_of(graph, device, by_xla=by_xla))
     for index, node in enumerate(graph.nodes):
         layer = attribution.layer_of(index)
         if node.op in _PYTHON:
             notes.append(f"{node.name!r} ({layer}) runs Python code; what that allocates is not counted.")
         if index in attribution.called:
             called = attribution.called[index]
-            program.called[index] = _program(called, device, notes)
+            compiled = by_xla or graph.is_compiled(index)
+            program.called[index] = _program(called, device, notes, by_xla=compiled)
+            if compiled and any(one.op not in _CONVOLUTIONS | INEXPENSIVE for one in called.graph.nodes):
+                notes.append(
+                    f"{node.name!r} ({layer}) is compiled by XLA, which may keep fewer tensors than its ops make; they "
+                    "were counted one by one."
+                )
             notes += [
                 f"The size of {name!r} in {node.name!r} ({layer}) is not known before the run; it was not counted."
                 for name in called.graph.unknown

@@ -222,6 +222,43 @@ MODELS = """
 """
 
 
+GROUPED = """
+    import json
+    import keras, tensorflow as tf
+    from tensorflow.compiler.xla.service import hlo_pb2
+    from tests.unit.estimation.traced import look
+
+    L = keras.layers
+    found = []
+    for shape, layer in [
+        ((24, 24, 16), L.Conv2D(48, 3, groups=4, use_bias=False)),
+        ((20, 20, 32), L.Conv2D(32, 5, strides=2, groups=8, use_bias=False)),
+        ((300, 16), L.Conv1D(32, 3, groups=4, use_bias=False)),
+    ]:
+        # A layer before, or nobody would ask for the gradient of its input.
+        model = keras.Sequential([keras.Input(shape), L.Dense(shape[-1]), layer])
+        model.compile("sgd", "mse", jit_compile=False)
+        said = []
+        for program in look(model, 4).program.called.values():
+            said += [sum(one.after) for one in program.workspaces.values()]
+
+        @tf.function(jit_compile=True)
+        def gradients(x, kernel, above):
+            with tf.GradientTape() as tape:
+                tape.watch([x, kernel])
+                made = keras.ops.conv(x, kernel, layer.strides)
+            return tape.gradient(made, [x, kernel], above)
+
+        shapes = [(4, *shape), tuple(layer.kernel.shape), layer.compute_output_shape((4, *shape))]
+        asked = gradients.experimental_get_compiler_ir(*map(tf.zeros, shapes))(stage="optimized_hlo_proto_serialized")
+        buffers = hlo_pb2.HloProto.FromString(asked).buffer_assignment.buffer_allocations
+        outside = ("is_entry_computation_parameter", "is_constant", "is_thread_local", "maybe_live_out")
+        temporary = [one.size for one in buffers if not any(getattr(one, name) for name in outside)]
+        found.append([said, sum(temporary)])
+    print(json.dumps(found))
+"""
+
+
 def environment(onednn: str) -> dict[str, str]:
     return {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_ENABLE_ONEDNN_OPTS": onednn}
 
@@ -253,3 +290,9 @@ def test_whole_models_have_no_other_temporaries(onednn):
     # What is asked for at the peak of a step, workspace included: without the pool's slack, which is another matter.
     for said, measured in peaks[:3] if onednn == "0" else peaks[2:3]:
         assert abs(said - measured) < 0.03 * measured, peaks
+
+
+def test_grouped_convolutions_take_what_xla_says():
+    for said, measured in answer_of(GROUPED):
+        assert len(said) == 2, "the gradients of the input and of the filter"
+        assert said == [measured] * 2

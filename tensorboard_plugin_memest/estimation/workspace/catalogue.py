@@ -8,6 +8,7 @@ from tensorboard_plugin_memest.estimation.device import GPU, Device
 from tensorboard_plugin_memest.estimation.graph import StepGraph
 from tensorboard_plugin_memest.estimation.workspace import (
     collective,
+    compiled,
     convolution,
     cudnn,
     einsum,
@@ -63,15 +64,29 @@ _GPU: Rules = {
 }
 
 
-def workspace_of(kernel: Kernel) -> Workspace:
-    """What a kernel allocates for itself while it runs."""
-    rule = (_GPU if kernel.device.kind == GPU else _CPU).get(kernel.op)
+# In a function that XLA compiles, on a CPU.
+_COMPILED: Rules = dict.fromkeys(
+    ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"),
+    compiled.gradients,
+)
+
+
+def workspace_of(kernel: Kernel, *, by_xla: bool = False) -> Workspace:
+    """What a kernel allocates for itself while it runs, or XLA in its place."""
+    rules = _GPU if kernel.device.kind == GPU else _COMPILED if by_xla else _CPU
+    rule = rules.get(kernel.op)
     return rule(kernel) if rule else NONE
 
 
-def workspaces_of(graph: StepGraph, device: Device) -> dict[int, Workspace]:
-    """The workspace of every node of `graph` that needs some, by its index."""
-    found = {index: workspace_of(Kernel(graph, node, device)) for index, node in enumerate(graph.nodes)}
+def workspaces_of(graph: StepGraph, device: Device, *, by_xla: bool = False) -> dict[int, Workspace]:
+    """The workspace of every node of `graph` that needs some, by its index.
+
+    Args:
+        graph: the graph.
+        device: what runs it.
+        by_xla: whether it is the graph of a function that XLA compiles.
+    """
+    found = {index: workspace_of(Kernel(graph, node, device), by_xla=by_xla) for index, node in enumerate(graph.nodes)}
     return {index: workspace for index, workspace in found.items() if workspace}
 
 

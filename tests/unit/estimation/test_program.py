@@ -91,3 +91,26 @@ def test_a_function_that_is_not_to_be_inlined_stays_a_call_with_a_program_of_its
     assert looked.program.called
     made = {tag.name for tag in looked.tags(least=1) if "MatMul" in tag.name or "matmul" in tag.name}
     assert any("PartitionedCall" in name for name in made)
+
+
+def test_what_xla_makes_of_a_function_is_not_known_and_that_is_said():
+    looked = with_layer(lambda x: tf.function(lambda y: tf.sin(y) @ tf.transpose(y) @ y, jit_compile=True)(x))
+    assert len(looked.program.called) == 2, "forward and backward"
+    assert len(looked.notes) == 2
+    for note in looked.notes:
+        assert "(odd) is compiled by XLA, which may keep fewer tensors than its ops make" in note
+
+
+def test_grouped_convolutions_are_compiled_and_known():
+    model = keras.Sequential(
+        [keras.Input((8, 8, 4)), L.Conv2D(8, 3), L.Conv2D(8, 3, groups=4), L.Flatten(), L.Dense(1)]
+    )
+    model.compile("sgd", "mse")
+    looked = look(model, 8)
+    forward, backward = looked.program.called.values()
+    assert not forward.workspaces
+    assert len(backward.workspaces) == 2
+    assert looked.notes == []
+    # The call of the gradients has no scope that would tell whose they are.
+    made = {tag.role: tag for tags in backward.tags for tag in tags if tag.layer != "(constants)"}
+    assert {tag.layer for tag in made.values()} == {"conv2d_1"}, made

@@ -29,6 +29,7 @@ def workspace(
     inputs: Sequence[Output | Sequence[int]],
     *outputs: Output,
     on: Device | None = None,
+    by_xla: bool = False,
     **attributes: str | bool | Sequence[int],
 ) -> Workspace:
     """What the kernel of `op` needs; an input that is no Output is a constant list of integers."""
@@ -42,7 +43,7 @@ def workspace(
         nodes.append(Node(f"x{number}", "Const", [], [], [tensor(*value.shape, dtype="int32")], {"value": proto}))
     node = Node("op", op, [(n, 0) for n in range(len(inputs))], [], list(outputs), _protos(attributes))
     graph = StepGraph([*nodes, node], {}, [], [])
-    return workspace_of(Kernel(graph, node, on or device()))
+    return workspace_of(Kernel(graph, node, on or device()), by_xla=by_xla)
 
 
 def _protos(attributes: dict[str, str | bool | Sequence[int]]) -> dict[str, attr_value_pb2.AttrValue]:
