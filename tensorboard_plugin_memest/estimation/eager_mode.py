@@ -15,6 +15,7 @@ from tensorboard_plugin_memest.estimation.events import Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.phases import TYPICAL
 from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
+from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
 from tensorboard_plugin_memest.estimation.training import Training
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes, workspaces_of
@@ -103,3 +104,4 @@ def _stretches(
         phase = plan.step.phase
         for _ in range({"first_step": 0, "step": later}.get(phase, 2)):
             yield _Stretch(phase, EagerExecution(plan, store, left).run())
+    yield _Stretch(CHECKPOINT, reading_events(store))

@@ -32,7 +32,8 @@ from tensorboard_plugin_memest.estimation.replicas import (
     outside_strategies,
     replicas_of,
 )
-from tensorboard_plugin_memest.estimation.saving import NO_SAVING, Saving, checked_saving, checkpoint_phase, host_costs
+from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, checkpoint_phase
+from tensorboard_plugin_memest.estimation.saving import NO_SAVING, Saving, checked_saving, host_costs
 from tensorboard_plugin_memest.estimation.subject import positive_batch_size, require_subject, require_tensorflow
 from tensorboard_plugin_memest.estimation.tf_functions import untouched_functions
 from tensorboard_plugin_memest.estimation.training import Training, training_of_function, training_of_model
@@ -385,8 +386,9 @@ def assemble(
         phases["predict"] = replace(phases["predict"], host_peak_bytes=training.accumulated.host_bytes)
         notes.append(training.accumulated.note)
     costs = host_costs(saving, training.trace.variables.all, device.kind)
+    reading = phases.pop(CHECKPOINT)
     if costs:
-        phases["checkpoint"] = checkpoint_phase(costs, list(phases.values())[-1])
+        phases[CHECKPOINT] = checkpoint_phase(costs, reading)
         notes += [cost.what for cost in costs]
     return Estimate(
         subject=Subject(

@@ -26,6 +26,7 @@ from tensorboard_plugin_memest.estimation.folding import is_folded
 from tensorboard_plugin_memest.estimation.graph import Value
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
+from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
 from tensorboard_plugin_memest.estimation.small import trace_events
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.estimate import Phase
@@ -127,7 +128,7 @@ def phases_of(run: Run, device: Device) -> tuple[dict[str, Phase], int]:
     if run.program is not None:
         programs |= {"first_step": run.program, "step": run.program}
     around = {name: _small_bytes(program) for name, program in programs.items()} if device.kind == CPU else {}
-    names = ("build", "first_step", "step", *(one.phase for one in run.further))
+    names = ("build", "first_step", "step", *(one.phase for one in run.further), CHECKPOINT)
     chosen: dict[str, tuple[int, int]] = {}
     for name in names:
         moments = [
@@ -336,6 +337,7 @@ def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> I
             if one.accumulated is not None:
                 events, begins = one.accumulated.around(events)
             yield _Stretch(one.phase, before + events, len(before) + begins)
+    yield _Stretch(CHECKPOINT, reading_events(store))
 
 
 def _step(program: Program, orders: _Orders, way: _Way, store: VariableStore) -> list[Event]:

@@ -21,18 +21,12 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.device import GPU
 from tensorboard_plugin_memest.estimation.variables import Variable
-from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
-from tensorboard_plugin_memest.memory.estimate import Phase
-from tensorboard_plugin_memest.memory.timeline import Timeline
 from tensorboard_plugin_memest.memory.units import format_bytes
 
 # `buckets` of tensorboard/plugins/histogram/summary_v2.py: 30 buckets, a float64 for each of an element.
 BYTES_OF_ONE_HOT = 30 * 8
-
-_NAME, _BETWEEN = "checkpoint", "(between steps)"
-
 
 # The write buffer of tensorflow/core/util/tensor_bundle/tensor_bundle.cc, and what the first save of a process brings
 # in besides: 1.7 MB of TensorFlow's code, and up to 1.5 MB of books; with four models it took 10.1 to 11.6 MB in all.
@@ -55,10 +49,17 @@ _WAYS = (
 
 @dataclass(frozen=True)
 class HostCost:
-    """What one way to save takes of the host's memory at a time: bytes, and in words what for."""
+    """What one way to save takes of the host's memory at a time.
+
+    Attributes:
+        bytes: how much.
+        what: in words, what for.
+        reads: whether variables are read for it, as Keras does; TensorFlow writes them from where they are.
+    """
 
     bytes: int
     what: str
+    reads: bool = True
 
 
 @dataclass(frozen=True)
@@ -135,28 +136,6 @@ class _Stored:
             self.layers.setdefault(one.layer, []).append(one.bytes)
 
 
-def checkpoint_phase(costs: Sequence[HostCost], before: Phase) -> Phase:
-    """While the host saves the variables, the device holds what it does after `before`, the phase before."""
-    assert before.allocations is not None
-    last = before.allocations.items_at(len(before.timeline) - 1)
-    # Of batches there is none while nothing runs.
-    items = tuple(item for item in last if item.category is not Category.INPUTS)
-    held = sum(item.bytes for item in items)
-    return Phase(
-        name=_NAME,
-        peak_bytes=held,
-        requested_peak_bytes=sum(item.requested_bytes for item in items),
-        peak_without_scratch_bytes=held,
-        peak_range=(held, held),
-        peak_op=_BETWEEN,
-        live_at_peak=items,
-        timeline=Timeline("op", [0], [held], [0], [_BETWEEN]),
-        host_peak_bytes=max(cost.bytes for cost in costs),
-        pool_bytes=before.pool_bytes,
-        allocations=Allocations.of((item, 0, 1) for item in items),
-    )
-
-
 def _cost_of_path(path: str, stored: _Stored, device: str, *, weights_only: bool = False) -> HostCost:
     largest = max([*stored.weights, *stored.slots], default=0)
     if path.endswith(".weights.h5") or weights_only:
@@ -186,6 +165,7 @@ def _cost_of_checkpoint(what: str, saved: Sequence[int], device: str, traced: in
             most,
             f"{what} takes {format_bytes(most)} of the host's memory: TensorFlow copies all variables from the GPU "
             "before it writes the first (read in its sources, not measured).",
+            reads=False,
         )
     besides = (
         ", what the first save brings in, and the layers' functions" if traced else " and what the first save brings in"
@@ -194,6 +174,7 @@ def _cost_of_checkpoint(what: str, saved: Sequence[int], device: str, traced: in
         own,
         f"{what} takes {format_bytes(own)} of the host's memory: TensorFlow's write buffer{besides}. The variables are "
         "written from where they are, however large.",
+        reads=False,
     )
 
 

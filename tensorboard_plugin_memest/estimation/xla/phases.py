@@ -19,6 +19,7 @@ from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
+from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.variables import INPUT, STEP, Variable, size_in_bytes
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
@@ -121,6 +122,7 @@ def _stretches(run: CompiledRun, device: Device, store: VariableStore) -> Iterat
             if one.accumulated is not None:
                 stretch = replace(stretch, events=one.accumulated.around(stretch.events)[0])
             yield stretch
+    yield _Stretch(CHECKPOINT, reading_events(store))
 
 
 def _tensors(step: CompiledStep) -> list[Event]:

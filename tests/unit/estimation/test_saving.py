@@ -63,7 +63,11 @@ def test_each_way_to_save_is_counted_on_the_host_and_the_variables_on_the_device
     phase = made.phases["checkpoint"]
     assert phase.host_peak_bytes == expected
     # Beside the variables there is what their chunks have too much, and on a CPU what is kept for the functions.
-    assert phase.peak_bytes == made.phases["step"].timeline.live_bytes[-1] == sum(it.bytes for it in phase.live_at_peak)
+    assert phase.peak_bytes == sum(item.bytes for item in phase.live_at_peak)
+    step = made.phases["step"]
+    assert step.allocations is not None
+    left = step.allocations.items_at(len(step.timeline) - 1)
+    assert phase.requested_peak_bytes == sum(item.requested_bytes for item in left)
     assert made.resident_bytes <= phase.peak_bytes < 1.5 * made.resident_bytes
     assert words in "\n".join(made.assumptions)
     assert Estimate.from_json(made.to_json()) == made
@@ -102,3 +106,24 @@ def test_callbacks_that_save_nothing_add_nothing_and_others_are_refused():
 def test_another_batch_is_saved_alike():
     made = estimate(build, batch_size=4, saves="a.keras")
     assert made.at_batch_size(8).phases["checkpoint"].host_peak_bytes == WHOLE_FILE
+
+
+@pytest.mark.parametrize("how", [{"jit_compile": False}, {"run_eagerly": True}])
+def test_a_table_of_which_rows_were_changed_is_copied_while_keras_saves_it_and_not_while_tensorflow_does(how):
+    rows, width = 20_000, 50
+
+    def table(optimizer="sgd") -> keras.Model:
+        parts = [L.Embedding(rows, width, name="table"), L.Flatten(), L.Dense(1, use_bias=False)]
+        model = keras.Sequential([keras.Input((4,), dtype="int32"), *parts])
+        model.compile(optimizer, "mse")
+        return model
+
+    by_keras, by_tensorflow, dense = (
+        estimate(build, batch_size=2, saves=saved, **how).phases["checkpoint"]
+        for build, saved in ((table, "a.keras"), (table, CHECKPOINT), (lambda: table("adam"), "a.keras"))
+    )
+    (copy,) = [item for item in by_keras.live_at_peak if item.role == "copy that is saved"]
+    assert (copy.layer, copy.requested_bytes) == ("table", rows * width * 4)
+    assert by_keras.peak_bytes == by_tensorflow.peak_bytes + copy.bytes
+    # Keras' Adam makes all of such a gradient.
+    assert all(item.role != "copy that is saved" for item in dense.live_at_peak)
