@@ -22,6 +22,7 @@ class Given:
         predict_batch_size: examples a step of prediction; None where that is not asked for.
         predict_examples: examples of a whole prediction; None for one batch.
         replicas: how the training is spread over devices; None for one device.
+        exports: whether the run exports the model.
         one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
     """
 
@@ -38,6 +39,7 @@ class Given:
     predict_batch_size: int | None = None
     predict_examples: int | None = None
     replicas: Replicas | None = None
+    exports: bool = False
 
     @property
     def objects(self) -> list[Any]:

@@ -134,6 +134,7 @@ def estimate(
         validation_batch_size=validation_batch_size,
         predict_batch_size=predict_batch_size,
         predict_examples=checked_predict_examples(predict_examples, predict_batch_size),
+        exports=saving.exports,
     )
     return Origin(model_or_build, given, chosen, timeout, saving).estimate()
 
@@ -385,7 +386,7 @@ def assemble(
     if training.accumulated is not None:
         phases["predict"] = replace(phases["predict"], host_peak_bytes=training.accumulated.host_bytes)
         notes.append(training.accumulated.note)
-    costs = host_costs(saving, training.trace.variables.all, device.kind)
+    costs = host_costs(saving, training.trace.variables.all, device.kind, training.served)
     reading = phases.pop(CHECKPOINT)
     if costs:
         phases[CHECKPOINT] = checkpoint_phase(costs, reading)

@@ -38,6 +38,7 @@ from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.quantizing import quantized_on_paper
 from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.replicas import require_one_replica
+from tensorboard_plugin_memest.estimation.served import Served, served
 from tensorboard_plugin_memest.estimation.subject import (
     Batch,
     NoModelError,
@@ -117,6 +118,7 @@ class Training:
         creations: the variables that never came to be.
         before: variables that came to be before what is estimated begins, in order, as far as that is known.
         workers: how many processes train together.
+        served: what an export traces; None where the model is not exported.
         held: what small variables hold that exist.
     """
 
@@ -141,6 +143,7 @@ class Training:
     creations: Creations
     before: Sequence[Birth] = ()
     workers: int = 1
+    served: Served | None = None
     held: Mapping[Variable, Value] = field(default_factory=dict)
 
     @property
@@ -390,6 +393,7 @@ def _training(
         trains=trains,
         creations=creations,
         workers=given.replicas.workers if given.replicas is not None else 1,
+        served=served(model, x, any_size=not fixed) if given.exports else None,
         held=held_values(trace, creations),
     )
 
