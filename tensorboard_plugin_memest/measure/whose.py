@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -30,8 +31,10 @@ _ASSIGNS = re.compile(r"(?:Resource)?(?:Assign|Scatter)\w*")
 
 
 def find_whose(op: str | None, shape: tuple[int, ...] | None, phase: str | None, estimate: Estimate | None) -> Whose:
-    """Whose the tensor of `shape` is that `op` asked for; see `Owners`."""
-    return Owners(estimate, phase).find(op, shape)
+    """Whose the tensor of `shape` is that `op` asked for, or what it is like; see `Owners`."""
+    owners = Owners(estimate, phase)
+    found = owners.find(op, shape)
+    return owners.like(shape) if found == Whose() and shape else found
 
 
 class Owners:
@@ -92,6 +95,37 @@ class Owners:
                 return Whose(weight.layer, Category.GRADIENTS, "gradient", weight.variable or weight.name)
             return Whose(layer, Category.TEMPORARIES, f"{kind} output, backward")
         return Whose(layer, Category.ACTIVATIONS, f"{kind} output")
+
+    def like(self, shape: tuple[int, ...]) -> Whose:
+        """Whose a tensor may be of which only the shape is known: a weight's, or what layers make alike."""
+        weight = self._weights.get(shape)
+        if weight is not None:
+            return Whose(weight.layer, variable=weight.variable or weight.name)
+        found: dict[int, list[str]] = {}
+        for info in self._layers:
+            unlike = None if info.class_name == "InputLayer" else _unlike(info.output_shape, shape)
+            if unlike is not None:
+                found.setdefault(unlike, []).append(info.path)
+        alike = found[min(found)] if found else []
+        # Of models and what is in them the innermost.
+        paths = [path for path in alike if not any(other.startswith(f"{path}/") for other in alike)]
+        if len(paths) < 2:
+            return Whose(paths[0] if paths else None)
+        named = [*paths[:2], f"{len(paths) - 2} others"] if len(paths) > 3 else paths
+        return Whose(role=f"like what {', '.join(named[:-1])} and {named[-1]} make")
+
+
+def _unlike(made: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> int | None:
+    """How little an output is like a tensor of `shape`: 0 if it has that; None if it is not like it at all."""
+    if made is None or len(made) < 2 or None in made:
+        return None
+    sizes = [size for size in made if size is not None]
+    if made == shape:
+        return 0
+    if len(made) > 2 and (made[0], made[-1], *made[1:-1]) == shape:
+        return 1  # on GPUs TensorFlow puts channels first
+    # Products see all dimensions but the last as one.
+    return 2 if made[-1] == shape[-1] and math.prod(sizes) == math.prod(shape) else None
 
 
 class _Told:

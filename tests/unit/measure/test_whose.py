@@ -24,6 +24,27 @@ def test_what_the_estimate_has_alive_it_says_itself():
     assert find("sequential/conv2d/Relu", (1, 1489, 255, 16)).category is Category.ACTIVATIONS
 
 
+@pytest.mark.parametrize(
+    ("shape", "whose"),
+    [
+        ((2, 30, 40, 8), Whose("net/first")),
+        ((2, 8, 30, 40), Whose("net/first")),  # channels first, as on a GPU
+        ((2400, 8), Whose("net/first")),  # as a product sees it
+        ((2, 15, 20, 16), Whose(role="like what net/second and net/third make")),
+        ((2, 7), Whose(role="like what net/a, net/b and 2 others make")),
+        (KERNEL, Whose(DENSE, variable=VARIABLE)),
+        ((2, 30, 40), Whose()),  # the batch itself
+        ((5, 5), Whose()),
+    ],
+)
+def test_a_shape_alone_tells_what_has_it(shape, whose):
+    made = {"first": (2, 30, 40, 8), "second": (2, 15, 20, 16), "third": (2, 15, 20, 16)}
+    made |= dict.fromkeys("abcd", (2, 7))
+    infos = [LayerInfo("net", "Functional", (2, 30, 40, 8), 0), LayerInfo("net/input", "InputLayer", (2, 30, 40), 0)]
+    infos += [LayerInfo(f"net/{name}", "Layer", size, 0) for name, size in made.items()]
+    assert find(None, shape, None, replace(sample_estimate(), layer_infos=tuple(infos))) == whose
+
+
 def test_the_number_of_the_root_scope_depends_on_what_ran_before_and_says_nothing():
     assert find("adam_3/Square_4", KERNEL).variable == VARIABLE
     found = find("StatefulPartitionedCall/gradient_tape/sequential_2/dense/MatMul_1", KERNEL)
