@@ -217,14 +217,29 @@ class Program:
     @cached_property
     def trial(self) -> Trial:
         """What a run comes to in which memory does not matter."""
-        if not (self.plan.loops or self.plan.slots or self.called or self.graph.unsized):
-            return Trial(len(self.graph.nodes), {}, frozenset(), Sizes())
+        if not (self.plan.loops or self.plan.slots or self.called):
+            return Trial(len(self.graph.nodes), {}, frozenset())
+        run = self._tried(self.values)
+        return Trial(run.started, run.iterations, frozenset(run.undecided))
+
+    @property
+    def sizes(self) -> Sizes:
+        """What decides how large tensors are, where tracing did not find that out, in steps of every kind."""
+        values: dict[int, Value] = {}
+        joined: dict[int, list[int]] = {}
+        for before in self.kinds_of_steps(self.values).values():
+            run = self._tried(before)
+            values |= {index: larger(values.get(index), value) for index, value in run.values.items()}
+            joined |= {index: max(joined.get(index, []), sizes, key=sum) for index, sizes in run.joined.items()}
+        return _sizes(self.graph, values, joined)
+
+    def _tried(self, values: Mapping[Variable, Value]) -> Execution:
+        """A run in which memory does not matter; `values` are what variables hold before it."""
         handles = set(self.graph.variable_of.values())
         buffers = {variable: Buffer(variable.bytes, 1, is_resident=True) for variable in handles}
-        store = VariableStore(buffers, values=dict(self.values))
-        run = Execution(self, InlineOrder(), store)
+        run = Execution(self, InlineOrder(), VariableStore(buffers, values=dict(values)))
         run.run()
-        return Trial(run.started, run.iterations, frozenset(run.undecided), _sizes(self.graph, run.values, run.joined))
+        return run
 
     @property
     def ops(self) -> int:
@@ -240,13 +255,11 @@ class Trial:
         ops: how many ops run.
         iterations: how often the bodies of loops run, by name; of one that runs several times, at most.
         undecided: names of loops of which the data decides that, which were counted once.
-        sizes: what decides how large tensors are, where tracing did not find that out.
     """
 
     ops: int
     iterations: Mapping[str, int]
     undecided: frozenset[str]
-    sizes: Sizes
 
 
 @dataclass(eq=False, slots=True)

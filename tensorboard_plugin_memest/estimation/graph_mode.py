@@ -86,7 +86,7 @@ def _sized_graph(one: Pass, optimized: OptimizedStep, values: Mapping[Variable, 
     found = Sizes()
     while graph.unsized:
         tags = Attribution(graph, one.owners).tags
-        sizes = Program(graph, tags, values=values).trial.sizes
+        sizes = Program(graph, tags, values=values).sizes
         # What is known now may tell more.
         if not (sizes.values.keys() - found.values.keys() or sizes.shapes.keys() - found.shapes.keys()):
             break

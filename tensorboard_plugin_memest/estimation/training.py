@@ -36,7 +36,7 @@ from tensorboard_plugin_memest.estimation.keras_state import untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, GRAPH, XLA, Mode, mode_of
 from tensorboard_plugin_memest.estimation.outputs import output_specs
 from tensorboard_plugin_memest.estimation.quantizing import quantized_on_paper
-from tensorboard_plugin_memest.estimation.reachable import is_library, optimizers_of, reachable
+from tensorboard_plugin_memest.estimation.reachable import inner_optimizers, is_library, optimizers_of, reachable
 from tensorboard_plugin_memest.estimation.replicas import require_one_replica
 from tensorboard_plugin_memest.estimation.served import Served, served
 from tensorboard_plugin_memest.estimation.subject import (
@@ -340,6 +340,11 @@ def _training(
         method = "train_step" if trains else "predict_step"
         trace = trace_step(model, Batch(x, y), for_xla=mode.name == XLA, method=method, replicas=_summing(given, mode))
         births, others = births_of(creations, trace, compiled)
+        if given.replicas is None:
+            # Under a strategy Keras builds the optimizer, whether a step uses it or not.
+            idle = _idle_slots(model, trace, creations, compiled)
+            trace.variables.forget(idle)
+            births = [(number, birth) for number, birth in births if birth.variable not in idle]
     if others:
         notes.append(
             f"Variables that were created with the model and still exist belong to none of its layers "
@@ -503,6 +508,21 @@ def _steps(
         if derived_step(steps, never_traced) is not None:
             break
     return steps
+
+
+def _idle_slots(model: keras.Model, trace: Trace, creations: Creations, compiled: int) -> set[Variable]:
+    """The slots that the model's optimizer got for a step that does not use it: no run makes them.
+
+    `compile` gives every model an optimizer, and those that train with others of their own leave it unbuilt.
+    """
+    optimizer = getattr(model, "optimizer", None)
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        return set()
+    handles = [variable.handle for one in (optimizer, *inner_optimizers(optimizer)) for variable in one.variables]
+    held = {trace.variables.of_handle(handle) for handle in handles}
+    made = {trace.variables.of_handle(creation.handle) for creation in creations.all[compiled:]}
+    slots = {variable for variable in held & made if variable is not None}
+    return set() if slots & set(trace.handles.values()) else slots
 
 
 def _used_optimizers(model: keras.Model, trace: Trace) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +131,10 @@ class Variables:
         """A variable that nobody keeps, such as a layer's kernel that was quantized."""
         size = size_in_bytes(shape, dtype)
         return Variable(self._unique(name), STEP, Category.UNATTRIBUTED, "variable", None, shape, dtype, size, False)
+
+    def forget(self, variables: Collection[Variable]) -> None:
+        """Leaves out what turned out to be none of the run's."""
+        self.all = [variable for variable in self.all if variable not in variables]
 
     def _add_weight(self, variable: Any, paths: LayerPaths, trainable: bool) -> None:
         layer, own_name = paths.owner_of(variable) or (STEP, variable.path)

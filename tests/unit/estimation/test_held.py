@@ -149,3 +149,20 @@ def test_a_counter_says_how_often_loops_run_in_each_of_several_steps():
 
     # What a gradient needs of each iteration is kept.
     assert _peak(step) - _peak(step, "first_step") >= 3 * ROWS * ROW_BYTES
+
+
+def test_sizes_in_a_branch_that_the_first_step_does_not_take_are_known():
+    count = tf.Variable(0)
+
+    def step(x):
+        count.assign_add(1)
+        # Half as many rows as there are, which a branch does not see while it is traced.
+        rows = tf.shape(x)[0] // 2
+        return tf.cond(
+            count % 3 == 0,
+            lambda: tf.reduce_max(tf.random.normal((rows, 7 * WIDTH))),
+            lambda: tf.reduce_max(x + 1.0),
+        )
+
+    half = ROWS // 2 * 7 * ROW_BYTES
+    assert half <= _peak(step) < half + ROWS * ROW_BYTES

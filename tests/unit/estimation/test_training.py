@@ -371,3 +371,33 @@ def test_a_function_that_makes_a_model_under_a_strategy_says_so_and_what_it_made
     with pytest.raises(MadeUnderStrategyError, match="made under a strategy") as error:
         training_of_function(build, Given(4))
     assert error.value.model.name == "mlp"
+
+
+@pytest.mark.parametrize("uses_its_own", [False, True])
+def test_an_optimizer_that_the_step_does_not_use_gets_no_slots(uses_its_own):
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = L.Dense(3)
+            self.dense.build((None, 5))
+            self.built = True
+            self.used = keras.optimizers.Adam()
+
+        def train_step(self, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(self.dense(x) ** 2)
+            optimizer = self.optimizer if uses_its_own else self.used
+            weights = self.dense.trainable_variables
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return {"steps": self.optimizer.iterations}
+
+    def build():
+        model = Own()
+        model.compile(jit_compile=False)  # which gives it an RMSprop
+        return model
+
+    training = training_of_function(build, Given(4, inputs=tf.TensorSpec((None, 5)), targets=()))
+    expected = {"RMSprop velocity"} if uses_its_own else {"Adam m", "Adam v"}
+    kept = [one for one in training.trace.variables.all if one.weight != one.name and one.weight]
+    assert {variable.role for variable in kept} == expected
+    assert {birth.variable.role for birth in training.slots if birth.variable.weight} == expected
