@@ -31,8 +31,9 @@ IN_PLACE_BYTES_PER_SECOND = 7e10
 LARGEST_CACHED_BYTES = 2**27
 UNCACHED_BYTES_PER_SECOND = 2e10
 UNCACHED_IN_PLACE_BYTES_PER_SECOND = 4e10
-# What sums up gradients does so in place, as a rule.
-SUMS = {"Add", "AddV2", "AddN"}
+# What sums up gradients does so in place, as a rule, and what changes a variable.
+UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
+SUMS = {"Add", "AddV2", "AddN"} | UPDATES
 # Kernels that take longer for as many bytes, and in half precision, where each element is converted there and back.
 SLOW_BYTES_PER_SECOND = {
     "Sigmoid": 1.7e10, "Tanh": 3e10, "BiasAdd": 6.5e10, "SelectV2": 4e10, "Sum": 4e10, "StridedSliceGrad": 7e9,
@@ -119,6 +120,9 @@ def _product_seconds(graph: StepGraph, node: Node) -> float:
 def _moved_bytes(graph: StepGraph, node: Node) -> int:
     """Bytes that a kernel reads and writes."""
     read = sum(graph.nodes[source].outputs[output].bytes for source, output in node.inputs)
+    if node.op in UPDATES:
+        # The variable, as large as what is added to it, is read and written.
+        return 3 * read
     return read + sum(output.bytes for output in node.outputs)
 
 

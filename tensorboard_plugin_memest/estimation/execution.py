@@ -22,7 +22,7 @@ from tensorboard_plugin_memest.estimation.branches import (
     kinds_of_steps,
     worked_out,
 )
-from tensorboard_plugin_memest.estimation.cost import seconds
+from tensorboard_plugin_memest.estimation.cost import UPDATES, seconds
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, edges_of
 from tensorboard_plugin_memest.estimation.frames import frame_name
@@ -35,8 +35,6 @@ from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag, workspac
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
-
-UPDATES = {"AssignAddVariableOp", "AssignSubVariableOp"}
 
 # Ops on parts of a variable, after which it shares its memory with nobody: `EnsureSparseVariableAccess` in
 # `training_op_helpers.h`.
@@ -72,7 +70,7 @@ class VariableStore:
     buffers: dict[Variable, Buffer] = field(default_factory=dict)
     copied_on_read: set[Variable] = field(default_factory=set)
     values: dict[Variable, Value] = field(default_factory=dict)
-    _holders: dict[Buffer, deque[Variable]] | None = None
+    _holders: dict[Buffer, deque[Variable]] | None = field(default=None, init=False, repr=False)
 
     def share(self, variable: Variable, buffer: Buffer) -> None:
         """`variable` holds what others may hold, too."""

@@ -32,11 +32,13 @@ from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.estimate import Phase
 
 # How often a run is played, each time with other readers of a tensor first where addresses decide about that, and with
-# kernels faster or slower than thought by at most so much.
+# kernels faster or slower than thought by at most so much: all of a kind together, and each of them a little more. In
+# loops, whose kernels are known better, it is each by itself.
 VARIATIONS = 16
 FEWEST_VARIATIONS = 4
 PLAYED_OPS = 40_000
 LARGEST_FACTOR = 2.5
+SMALL_FACTOR = 1.3
 # Other programs hold some kernels up for longer: seeds of the plays that are made so besides, with several threads.
 LARGEST_DELAY = 10.0
 DELAYED = range(1, 4)
@@ -411,12 +413,19 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
     graph = program.graph
     costs = [seconds(graph, index) for index in range(len(graph.nodes))]
     ops = [node.op for node in graph.nodes]
+    loops = bool(program.plan.loops)
 
-    def pool(threads: int, seed: int, factor: float = LARGEST_FACTOR, *, learns: bool = False) -> Callable[[], _Orders]:
-        # Kernels run faster or slower than thought, so which of two threads is done first varies.
-        chance = random.Random(seed)
-        spread = math.log(factor)
-        varied = [cost if seed == 0 else cost * math.exp(chance.uniform(-spread, spread)) for cost in costs]
+    def pool(threads: int, seed: int, delay: float = 1.0, *, learns: bool = False) -> Callable[[], _Orders]:
+        # Kernels run faster or slower than thought, so which of two threads is done first varies. Two of a kind that
+        # run side by side take about as long as each other all the same.
+        chance, of_kinds = random.Random(seed), random.Random(f"kinds {seed}")
+        spread = math.log(max(delay, LARGEST_FACTOR if loops else SMALL_FACTOR))
+        widest = 0.0 if loops else math.log(LARGEST_FACTOR)
+        kinds = {op: math.exp(of_kinds.uniform(-widest, widest)) for op in dict.fromkeys(ops)}
+        varied = [
+            cost if seed == 0 else cost * kinds[op] * math.exp(chance.uniform(-spread, spread))
+            for op, cost in zip(ops, costs, strict=True)
+        ]
         pace = 1.0 if seed == 0 else math.exp(chance.uniform(-1, 1) * math.log(LARGEST_PACE))
 
         def orders() -> _Orders:
@@ -438,12 +447,11 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
 
     if device.kind == GPU:
         return [way(inline, seed) for seed in range(count)], []
-    learns = bool(program.plan.loops)
-    likely = [way(pool(device.threads, seed, learns=learns), seed) for seed in range(count)]
+    likely = [way(pool(device.threads, seed, learns=loops), seed) for seed in range(count)]
     possible = [way(inline, 0)] if device.threads == 1 else [way(pool(1, 0), 0), way(inline, 0)]
     if device.threads > 1:
-        possible += [way(pool(device.threads, seed, LARGEST_DELAY, learns=learns), seed) for seed in DELAYED]
-    if learns:
+        possible += [way(pool(device.threads, seed, LARGEST_DELAY, learns=loops), seed) for seed in DELAYED]
+    if loops:
         # How soon small kernels are taken for cheap ones depends on what else the machine does, down to never.
         possible += [way(pool(device.threads, seed), seed) for seed in range(2)]
     return likely, possible

@@ -63,6 +63,16 @@ def test_what_elementwise_kernels_take_is_to_move_bytes(op, elements, measured):
     assert measured / 2 < seconds(step, 2) / MILLISECOND < measured * 2
 
 
+@pytest.mark.parametrize(("elements", "measured"), [(2**22, 0.65), (2**25, 12)])
+def test_what_changes_a_variable_reads_and_writes_it(elements, measured):
+    step = graph(
+        node("handle", "VarHandleOp"),
+        node("value", "Placeholder", (), elements),
+        node("made", "AssignAddVariableOp", ["handle", "value"]),
+    )
+    assert measured / 2 < seconds(step, 2) / MILLISECOND < measured * 2
+
+
 @pytest.mark.parametrize(
     ("op", "elements", "microseconds"),
     [

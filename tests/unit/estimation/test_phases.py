@@ -125,6 +125,27 @@ def test_slots_that_begin_alike_are_one_until_they_change(recipes):
     assert "first" not in phases["step"].timeline.ops
 
 
+def test_slots_that_begin_alike_and_are_updated_side_by_side_are_both_copied_as_a_rule(monkeypatch):
+    monkeypatch.setattr(f"{phases_of.__module__}.TYPICAL_OF_SEVERAL", 0.1)
+    size = 2**22
+    slots = [variable("m", size), variable("v", size)]
+    filled = EagerRun([(0, True)], [Made("Fill", (size,), "float32", 4 * size)], 0, (size,), "float32", recipe="zeros")
+    made = graph(
+        *(node(one.name, "VarHandleOp") for one in slots),
+        node("x", "Placeholder", (), 10),
+        *(node(f"{one.name}/sum", "UnsortedSegmentSum", ["x"], size) for one in slots),
+        *(node(f"{one.name}/add", "AssignAddVariableOp", [one.name, f"{one.name}/sum"]) for one in slots),
+        variables={one.name: one for one in slots},
+    )
+    run = Run(None, [Birth(one, filled) for one in slots], [], program(made), ["forward"] * len(made.nodes))
+    kept = {}
+    for threads in (1, 2):
+        step = phases_of(run, Device("CPU", "preallocated", None, threads))[0]["first_step"]
+        kept[threads] = sum(item.bytes >= 4 * size for item in step.live_at_peak)
+    # The zeros that both began with, two sums, and one copy or two: as long as one is made, the other sees two holders.
+    assert kept == {1: 3, 2: 5}
+
+
 def test_on_a_cpu_small_tensors_widen_the_range():
     made = _moving()
     run = Run(None, [], _there(*made.variable_of.values()), program(made), ["forward"] * len(made.nodes))
