@@ -82,7 +82,8 @@ def estimate(
         run_eagerly: True for eager mode, as in `model.compile`. False takes what the model was compiled with.
         inputs: `tf.TensorSpec`s of one batch, in the structure that the model takes, where the model does not say; a
             batch dimension of None is filled in.
-        targets: `tf.TensorSpec`s of the targets, where they do not follow from the loss and the outputs.
+        targets: `tf.TensorSpec`s of the targets, where they do not follow from the loss and the outputs; `()` for none.
+            `inputs` may then be a tuple of the whole batch that the data yields, sample weights included.
         device: `"CPU"`, `"GPU"`, or the name of a GPU or a cloud instance type, such as `"RTX 3080"`, whose memory is
             then the limit; None for the device this process would train on.
         compile_timeout: seconds that XLA may take to compile the step, in a process of its own; what it answered before

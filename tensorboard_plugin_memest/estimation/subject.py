@@ -34,13 +34,19 @@ class Batch:
     x: Any
     y: Any
 
-    @property
-    def data(self) -> Any:
-        """The batch as a dataset yields it to `train_step`: as Keras packs it, and with tuples for lists."""
+    def ways(self, model: keras.Model) -> list[Any]:
+        """The batch as a dataset may yield it to `train_step`, likeliest first: as Keras packs it, tuples for lists.
+
+        Without targets, a tuple is all inputs, or the whole batch with targets and weights in it: which of them is
+        likelier, the number of the model's inputs tells where it has one.
+        """
         x, y = _without_lists(self.x), _without_lists(self.y)
         if y is not None:
-            return (x, y)
-        return (x,) if isinstance(x, tuple) else x
+            return [(x, y)]
+        if not isinstance(x, tuple):
+            return [x]
+        taken = getattr(model, "inputs", None)
+        return [(x,), x] if not taken or len(taken) == len(keras.tree.flatten(x)) else [x, (x,)]
 
 
 def require_tensorflow() -> None:

@@ -267,22 +267,28 @@ def trace_step(
         UntraceableError: the step cannot be traced.
     """
     _build_optimizer(model)
-    data = batch.data
-
-    try:
-        if method == "predict_step":
-            # `predict` takes a batch from its iterator itself, and holds it while the step runs.
-            return trace_function(method, _step(model, method, for_xla=for_xla), [data], lambda: [model], taken)
-        step = _step_on_iterator(model, method, for_xla=for_xla)
-        return trace_function(method, step, [tf.data.IteratorSpec(data)], lambda: [model], taken, replicas)
-    except Exception as error:
-        what = _WORDS[method]
-        raise UntraceableError(
-            f"The {what} step of the model {model.name!r} ({type(model).__name__}) cannot be traced for batches "
-            f"of {_in_words(data)}: {type(error).__name__}: {error}\n"
-            "If that is not what it is fed, pass inputs= and targets= as tf.TensorSpecs in the structure of the "
-            "data."
-        ) from error
+    failed = []
+    for data in batch.ways(model):
+        try:
+            if method == "predict_step":
+                # `predict` takes a batch from its iterator itself, and holds it while the step runs.
+                trace = trace_function(method, _step(model, method, for_xla=for_xla), [data], lambda: [model], taken)
+            else:
+                step = _step_on_iterator(model, method, for_xla=for_xla)
+                trace = trace_function(method, step, [tf.data.IteratorSpec(data)], lambda: [model], taken, replicas)
+        except Exception as error:
+            failed.append((data, error))
+            continue
+        if batch.y is None and isinstance(data, tuple) and len(data) > 1:
+            trace.assumptions.append(f"inputs= was taken for the whole batch as the data yields it, {_in_words(data)}.")
+        return trace
+    tried = "\nnor for ".join(f"{_in_words(data)}: {type(error).__name__}: {error}" for data, error in failed)
+    raise UntraceableError(
+        f"The {_WORDS[method]} step of the model {model.name!r} ({type(model).__name__}) cannot be traced for batches "
+        f"of {tried}\n"
+        "If that is not what it is fed, pass inputs= and targets= as tf.TensorSpecs in the structure of the data; a "
+        "batch of more parts than inputs and targets, such as sample weights, whole as inputs=, and targets=()."
+    ) from failed[0][1]
 
 
 def _step(model: keras.Model, method: str, *, for_xla: bool) -> Callable[[Any], Any]:

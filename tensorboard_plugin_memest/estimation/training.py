@@ -457,11 +457,11 @@ def _followed(
     further: list[Followed] = []
     try:
         if trains:
-            trained = followed_training(model.train_step, [batch.data], lambda: [model], creations, compiled)
+            trained = followed_training(model.train_step, [batch.ways(model)[0]], lambda: [model], creations, compiled)
         for phase, size, fed in _further_batches(model, given, trains=trains):
             keep = partial(accumulated, batch_size=size, examples=given.predict_examples)
             step, kept = getattr(model, _METHODS[phase]), keep if phase == "predict" else None
-            further.append(follow(phase, step, [fed.data], lambda: [model], creations, kept))
+            further.append(follow(phase, step, [fed.ways(model)[0]], lambda: [model], creations, kept))
     except UsageError:
         raise
     except Exception as error:

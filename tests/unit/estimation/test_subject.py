@@ -268,10 +268,17 @@ def test_sparse_and_ragged_inputs_are_refused_with_how_to(given):
 
 def test_a_batch_is_packed_as_datasets_yield_it():
     x, y = Spec((2, 3)), Spec((2,))
-    assert Batch(x, y).data == (x, y)
-    assert Batch(x, None).data is x
-    assert Batch([x, x], None).data == ((x, x),)
-    assert Batch({"a": [x, y]}, [y]).data == ({"a": (x, y)}, (y,))
+
+    def ways(batch, model=None):
+        return batch.ways(model or keras.Model())
+
+    assert ways(Batch(x, y)) == [(x, y)]
+    assert ways(Batch(x, None)) == [x]
+    assert ways(Batch([x, x], None)) == [((x, x),), (x, x)]
+    assert ways(Batch({"a": [x, y]}, [y])) == [({"a": (x, y)}, (y,))]
+    # A model with one input is given a whole batch.
+    one = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    assert ways(Batch((x, y, y), None), one) == [(x, y, y), ((x, y, y),)]
 
 
 # Targets

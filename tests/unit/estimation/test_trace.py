@@ -227,3 +227,47 @@ def test_an_error_of_the_users_own_is_told_with_its_words():
     model.compile("sgd", "mse")
     with pytest.raises(UntraceableError, match="KeyError: 'left over from yesterday'"):
         traced(model, tf.TensorSpec((4, 6)), tf.TensorSpec((4, 1)))
+
+
+def test_inputs_may_be_a_whole_batch_with_weights_in_it():
+    model = keras.Sequential([keras.Input((6,)), L.Dense(1)])
+    model.compile("sgd", "mse")
+    batch = (tf.TensorSpec((4, 6)), tf.TensorSpec((4, 1)), tf.TensorSpec((4,)))
+    found = traced(model, batch, None)
+    assert found.assumptions == [
+        "inputs= was taken for the whole batch as the data yields it, ((4, 6) float32, (4, 1) float32, (4,) float32)."
+    ]
+    weighted = [op for op in found.graph.get_operations() if op.type == "Mul" and "compile_loss" in op.name]
+    assert any(str(one.inputs[1].shape) == "(4,)" for one in weighted)
+
+
+def test_a_step_of_ones_own_is_given_the_batch_that_it_takes():
+    class Triplets(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.net = L.Dense(3)
+            self.net.build((None, 6))
+            self.built = True
+
+        def call(self, x):
+            return self.net(x)
+
+        def train_step(self, data):
+            anchor, near, far = data
+            with tf.GradientTape() as tape:
+                distances = [tf.reduce_sum((self(anchor) - self(other)) ** 2) for other in (near, far)]
+                loss = tf.nn.relu(distances[0] - distances[1] + 1.0)
+            self.optimizer.apply(tape.gradient(loss, self.net.trainable_variables), self.net.trainable_variables)
+            return {"loss": loss}
+
+    class Packed(Triplets):
+        def train_step(self, data):
+            [batch] = data
+            return super().train_step(batch)
+
+    for kind, noted in ((Triplets, 1), (Packed, 0)):
+        model = kind()
+        model.compile("sgd")
+        found = traced(model, (tf.TensorSpec((4, 6)),) * 3, None)
+        assert len(owners_of(found, "MatMul")) >= 3
+        assert len(found.assumptions) == noted, found.assumptions
