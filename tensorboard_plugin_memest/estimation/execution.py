@@ -158,6 +158,7 @@ class Program:
         constants: the buffers of the graph's constants, by node, which outlive the step.
         called: for a node that calls a function which the runtime leaves where it is, its program.
         workspaces: what the kernels of some nodes allocate for themselves while they run.
+        is_compiled: whether it is a function that XLA compiles.
         values: what variables hold before the first step, as far as it is known.
     """
 
@@ -166,6 +167,7 @@ class Program:
     constants: dict[int, Buffer] = field(default_factory=dict)
     called: dict[int, Program] = field(default_factory=dict)
     workspaces: Mapping[int, Workspace] = field(default_factory=dict)
+    is_compiled: bool = False
     values: Mapping[Variable, Value] = field(default_factory=dict)
 
     @cached_property
@@ -731,10 +733,21 @@ class Execution:
             arguments=inputs,
         )
         results = run.call()
+        if program.is_compiled:
+            results = [self._copied(index, output, value, inputs) for output, value in enumerate(results)]
         self.started += run.started
         self.iterations |= run.iterations
         self.undecided |= run.undecided
         return results
+
+    def _copied(self, index: int, output: int, value: Buffer | None, inputs: Sequence[Buffer | None]) -> Buffer | None:
+        """What a function that XLA compiled returns: never the memory of what it was given or read."""
+        if value is None or not (value.is_resident or any(value is given for given in inputs)):
+            return value
+        copy = self._make(index, output, value.bytes)
+        copy.references = 1
+        self._release(value, index)
+        return copy
 
     def _outputs(
         self,

@@ -47,7 +47,9 @@ def program_of(attribution: Attribution, device: Device, values: Mapping[Variabl
 
 def _program(attribution: Attribution, device: Device, notes: list[str], *, by_xla: bool = False) -> Program:
     graph = attribution.graph
-    program = Program(graph, attribution.tags, workspaces=workspaces_of(graph, device, by_xla=by_xla))
+    program = Program(
+        graph, attribution.tags, workspaces=workspaces_of(graph, device, by_xla=by_xla), is_compiled=by_xla
+    )
     for index, node in enumerate(graph.nodes):
         layer = attribution.layer_of(index)
         if node.op in _PYTHON:

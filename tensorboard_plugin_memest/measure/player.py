@@ -80,7 +80,7 @@ def _rehearse(play: Play, handover: Handover) -> None:
     for sentence in [*notes, *assumed, *assumed_targets]:
         play.note(sentence)
     # One batch again and again: the step gets it without a copy, and no thread of a pipeline allocates meanwhile.
-    data = tf.data.Dataset.from_tensors(synthetic_batch(Batch(x, y).data)).repeat()
+    data = tf.data.Dataset.from_tensors(synthetic_batch(Batch(x, y).ways(model)[0])).repeat()
     counting = PlayCallback(play, handover.steps)
     model.fit(data, steps_per_epoch=handover.steps, shuffle=False, verbose=0, callbacks=[counting])
     play.completed()

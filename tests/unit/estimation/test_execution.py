@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -503,6 +504,16 @@ def calling(called: Program) -> Program:
     )
     made.called[1] = called
     return made
+
+
+def test_what_a_compiled_function_returns_is_never_what_it_was_given():
+    def handing_on(*, is_compiled):
+        made = program(graph(node("x", "_Arg", [], 100), fetches=["x"], arguments=["x"]))
+        return replace(made, is_compiled=is_compiled)
+
+    assert [word for word in happens(calling(handing_on(is_compiled=False))) if "+" in word] == ["+400 start", "+4 use"]
+    copied = [word for word in happens(calling(handing_on(is_compiled=True))) if "+" in word]
+    assert copied == ["+400 start", "+400 call", "+4 use"]
 
 
 def test_a_call_runs_its_function_once():

@@ -74,11 +74,11 @@ def test_batch_normalization_in_half_precision_has_a_gradient_in_full():
     assert not workspace("FusedBatchNormGradV3", floats, IMAGES, is_training=True, on=device(onednn=True))
 
 
-def test_gradients_that_xla_computes_together_have_all_they_read_once_more():
+def test_gradients_that_xla_computes_together_have_the_results_once_more():
     filters, made = tensor(3, 3, 4, 32), tensor(8, 32, 32, 32)
     of_input = workspace("Conv2DBackpropInput", [[8, 32, 32, 16], filters, made], IMAGES, by_xla=True)
     of_filter = workspace("Conv2DBackpropFilter", [IMAGES, [3, 3, 4, 32], made], filters, by_xla=True)
-    assert of_input.after == of_filter.after == [IMAGES.bytes, made.bytes + filters.bytes]
+    assert of_input.after == of_filter.after == [made.bytes + filters.bytes]
     assert not workspace("Conv2D", [IMAGES, filters], made, by_xla=True)
 
 
