@@ -17,7 +17,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 
-from tensorboard_plugin_memest.estimation.graph import Output
+from tensorboard_plugin_memest.estimation.graph import Output, constant_value, traced_graph
+from tensorboard_plugin_memest.estimation.known import results_of
 from tensorboard_plugin_memest.estimation.rules import DECIDED_BY, alias_of
 from tensorboard_plugin_memest.estimation.variables import is_small, size_in_bytes
 
@@ -81,7 +82,7 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     run.shape = tuple(result.shape)
     run.dtype = result.dtype.name
     run.recipe = _recipe(graph, result)
-    run.value = _value(result)
+    run.value = _value(graph, result)
     return run
 
 
@@ -90,8 +91,28 @@ def _output(tensor: Any) -> Output:
     return Output(shape, tensor.dtype.name, 0 if shape is None else size_in_bytes(shape, tensor.dtype))
 
 
-def _value(result: tf.Tensor) -> np.ndarray | None:
-    return tf.get_static_value(result) if is_small(result.shape) and result.dtype != tf.string else None
+def _value(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> np.ndarray | None:
+    if not is_small(result.shape) or result.dtype == tf.string:
+        return None
+    known = tf.get_static_value(result)
+    return _computed(graph, result) if known is None and result.graph is graph else known
+
+
+def _computed(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> np.ndarray | None:
+    """What follows from constants through small tensors, as a constant initializer's ones times a number do."""
+    looked = traced_graph(graph)
+    found: dict[tuple[int, int], Any] = {}
+    for index, node in enumerate(looked.nodes):
+        if not all(output.shape is not None and is_small(output.shape) for output in node.outputs):
+            continue
+        value = constant_value(node)
+        given = [found.get(source) for source in node.inputs]
+        for output, made in enumerate([value] if value is not None else results_of(looked, index, given)):
+            found[index, output] = made
+        if node.name == result.op.name:
+            made = found.get((index, result.value_index))
+            return made if isinstance(made, np.ndarray) else None
+    return None
 
 
 def _recipe(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -200,3 +201,11 @@ def test_initializers_peak_as_in_tensorflow():
         # Python's small numbers become tensors that eager TensorFlow caches: a few KiB beside copies of 768 KiB.
         assert abs(estimated_peak - measured_peak) <= 8 * KIB, (name, estimated_peak, measured_peak)
         assert abs(estimated - measured) <= 8 * KIB, (name, estimated, measured)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((), "int32"), ((3,), "float32")])
+def test_what_a_small_variable_begins_with_is_known_if_nothing_random_is_in_it(shape, dtype):
+    value = traced_eagerly(lambda: keras.initializers.Constant(9)(shape, dtype)).value
+    assert np.array_equal(value, np.full(shape, 9, dtype))
+    assert traced_eagerly(lambda: keras.initializers.RandomUniform(1, 2)(shape, "float32")).value is None
+    assert traced_eagerly(lambda: keras.initializers.Constant(9)((100, 100), dtype)).value is None
