@@ -6,6 +6,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tensorboard_plugin_memest.advise.change import Change
@@ -26,6 +27,8 @@ MOST_SETS = 8
 # Changes whose step was traced and is being compiled: each holds its graph.
 MOST_WAITING = 4
 LARGEST_SET = 3
+# Share of the time that there is in which the largest batch is looked for, before anything else.
+FOR_BATCHES = 0.4
 
 
 class Workshop(Protocol):
@@ -69,18 +72,18 @@ class _Time:
         self.seconds = seconds
         self._begun = time.monotonic()
 
-    def is_up(self) -> bool:
-        """Whether nothing more is to be begun."""
-        return self.seconds is not None and time.monotonic() - self._begun > self.seconds
+    def is_up(self, share: float = 1) -> bool:
+        """Whether nothing more is to be begun of what gets such a share of it."""
+        return self.seconds is not None and time.monotonic() - self._begun > share * self.seconds
 
 
 def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left: _Time) -> Advice:
     notes: list[str] = []
+    batches = _batches(estimate, limit_bytes, notes, time_left)
     tried = _tried(workshop, notes, time_left)
-    largest, curve = _batches(estimate, limit_bytes, notes)
     size = estimate.subject.batch_size
-    if largest is not None and 0 < largest < size:
-        tried.append((smaller_batch("largest_batch", largest, size), estimate.at_batch_size(largest)))
+    if batches.fitting is not None and batches.fitting.subject.batch_size < size:
+        tried.append((smaller_batch("largest_batch", batches.fitting.subject.batch_size, size), batches.fitting))
     levers = [_lever(proposal, after, estimate, limit_bytes) for proposal, after in tried]
     helpful = [lever for lever in levers if lever.reason is None]
     helpful.sort(key=lambda lever: (not lever.fits, lever.peak_bytes))
@@ -97,8 +100,8 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left:
             *([] if estimate.subject.strategy else [_replicas(estimate, limit_bytes)]),
         ),
         combination=_combination(workshop, estimate, limit_bytes, tried, helpful, time_left),
-        batch_curve=curve,
-        max_batch_size=largest,
+        batch_curve=batches.curve,
+        max_batch_size=batches.largest,
         notes=(*workshop.notes, *notes),
     )
 
@@ -209,21 +212,50 @@ def _untried(name: str, title: str, estimate: Estimate, limit_bytes: int, cost: 
     )
 
 
-def _batches(estimate: Estimate, limit_bytes: int, notes: list[str]) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+@dataclass(frozen=True)
+class _Batches:
+    """What came of the search for the largest batch that fits.
+
+    Attributes:
+        largest: its size; 0 if none fits; None where that was not found.
+        fitting: the estimate for the largest that was found to fit; None if none was.
+        curve: batch sizes with their peaks in bytes.
+    """
+
+    largest: int | None
+    fitting: Estimate | None
+    curve: tuple[tuple[int, int], ...]
+
+
+class _TimeIsUpError(Exception):
+    """A search ends before its end."""
+
+
+def _batches(estimate: Estimate, limit_bytes: int, notes: list[str], time_left: _Time) -> _Batches:
     size = estimate.subject.batch_size
     curve = {size: estimate.peak_bytes}
+    fitting = largest = None
 
     def at(other: int) -> Estimate:
+        nonlocal fitting
+        if other != size and time_left.is_up(FOR_BATCHES):
+            raise _TimeIsUpError
         made = estimate if other == size else estimate.at_batch_size(other)
         curve[other] = made.peak_bytes
+        if made.fits(limit_bytes) and (fitting is None or other > fitting.subject.batch_size):
+            fitting = made
         return made
 
     try:
         largest = largest_that_fits(at, size, limit_bytes)
     except UsageError as error:
         notes.append(str(error))
-        return None, ()
-    return largest, tuple(sorted(curve.items()))
+        return _Batches(None, None, ())
+    except _TimeIsUpError:
+        notes.append(
+            f"The largest batch that fits was not found in {FOR_BATCHES:.0%} of {time_left.seconds:g} seconds."
+        )
+    return _Batches(largest, fitting, tuple(sorted(curve.items())))
 
 
 def _combination(

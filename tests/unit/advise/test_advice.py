@@ -566,6 +566,8 @@ def test_when_the_time_is_up_it_says_what_was_left_out():
             made.advice(made.peak_bytes // 2, seconds=wrong)
     advice = made.advice(made.peak_bytes // 2, seconds=0)
     assert not {one.name for one in advice.levers} & {"sgd", "global_pooling"}
+    assert (advice.max_batch_size, advice.batch_curve) == (None, ((2, made.peak_bytes),))
+    assert any(note.startswith("The largest batch that fits was not found") for note in advice.notes)
     assert any(
         note.startswith("After 0 seconds these were left out: ") and "; Optimizer SGD; " in note
         for note in advice.notes
