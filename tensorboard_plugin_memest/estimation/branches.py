@@ -18,6 +18,9 @@ SWITCHES = {"Switch", "_SwitchN"}
 # What decides between branches, and one of them.
 Condition = tuple[tuple[int, int], int]
 
+# What is true if any of its inputs is, whatever its shape.
+_ANY = {"Any", "ExpandDims", "Identity", "LogicalOr", "Reshape", "Squeeze"}
+
 # So many steps are looked at for those that take other branches: gradients are hardly summed over more.
 MOST_STEPS = 256
 
@@ -54,7 +57,11 @@ def _of_edge(source: Node, output: int) -> frozenset[Condition]:
 
 
 def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]]) -> dict[tuple[int, int], int]:
-    """By what decides between branches, which of them makes more bytes."""
+    """By what decides between branches, which of them is reckoned with where no more is known.
+
+    That is the one that makes more bytes; but that something is not a number, or is divided by zero, is taken for a
+    mishap: Keras asks so of each divisor of a sparse gradient, and would then make it a dense one.
+    """
     weights: dict[tuple[int, int], dict[int, int]] = {}
     for node in graph.nodes:
         if node.op in SWITCHES and graph.nodes[node.inputs[1][0]].op != "LoopCond":
@@ -64,8 +71,19 @@ def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]
             weights[decider][branch] += sum(output.bytes for output in node.outputs)
     # Of equal ones the last, which in a conditional is that of what is true.
     return {
-        decider: max(branches, key=lambda branch: (branches[branch], branch)) for decider, branches in weights.items()
+        decider: 0
+        if _is_mishap(graph, decider[0])
+        else max(branches, key=lambda branch: (branches[branch], branch))
+        for decider, branches in weights.items()
     }
+
+
+def _is_mishap(graph: StepGraph, index: int) -> bool:
+    """Whether a node is true as soon as something is not a number."""
+    node = graph.nodes[index]
+    if node.op in ("IsNan", "IsInf"):
+        return True
+    return node.op in _ANY and any(_is_mishap(graph, source) for source, _ in node.inputs)
 
 
 def kinds_of_steps(graph: StepGraph, plan: Plan, values: Mapping[Variable, Value]) -> dict[int, dict[Variable, Value]]:
