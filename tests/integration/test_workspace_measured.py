@@ -235,6 +235,10 @@ GROUPED = """
         ((24, 24, 16), L.Conv2D(48, 3, groups=4, use_bias=False)),
         ((20, 20, 32), L.Conv2D(32, 5, strides=2, groups=8, use_bias=False)),
         ((300, 16), L.Conv1D(32, 3, groups=4, use_bias=False)),
+        # A filter for each channel: where images are small, where they are large, and two of them.
+        ((8, 8, 128), L.Conv2D(128, 7, padding="same", groups=128, use_bias=False)),
+        ((300, 64), L.Conv1D(64, 5, groups=64, use_bias=False)),
+        ((24, 24, 16), L.Conv2D(32, 3, groups=16, use_bias=False)),
     ]:
         # A layer before, or nobody would ask for the gradient of its input.
         model = keras.Sequential([keras.Input(shape), L.Dense(shape[-1]), layer])
@@ -301,5 +305,5 @@ def test_grouped_convolutions_take_what_xla_allocates():
         assert len(said) == 2, "the gradients of the input and of the filter"
         assert said[0] == said[1]
         assert said[0] in measured
-        # A copy of the images for the backward pass, and their gradient.
-        assert measured.count(images) == 2
+        # A copy of the images for the backward pass, and their gradient; what else is as large may be one more.
+        assert 2 <= measured.count(images) <= 3

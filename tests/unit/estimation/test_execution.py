@@ -457,6 +457,23 @@ def test_of_branches_that_the_data_decides_between_the_one_that_makes_more_is_ta
     assert big(happens(choosing(None, known=False))) == HEAVY
 
 
+def test_what_is_not_a_number_is_a_mishap_that_decides_for_no_branch():
+    made = program(
+        graph(
+            node("start", "MatMul", [], 100),
+            node("zeros", "Equal", ["start", "start"], 100),
+            node("odd", "IsNan", ["start"], 100),
+            node("either", "LogicalOr", ["zeros", "odd"], 100),
+            node("which", "Any", ["either"], 1),
+            node("switch", "Switch", ["start", "which"], 100, 100),
+            node("heavy", "MatMul", ["switch:1"], 1000),
+            node("light", "MatMul", ["switch"], 100),
+            node("output", "Merge", ["heavy", "light"], 100),
+        )
+    )
+    assert [word for word in happens(made) if word.startswith("+")] == ["+400 start", "+400 zeros", "+400 odd", "+4 which", "+400 light"]
+
+
 def test_a_variable_that_counts_decides_anew_in_each_step():
     counter = Variable("n", "(optimizer)", Category.UNATTRIBUTED, "state", None, (), "int32", 4, False)
     counting = node("handle", "VarHandleOp")
