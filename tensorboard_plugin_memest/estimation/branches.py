@@ -71,9 +71,7 @@ def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]
             weights[decider][branch] += sum(output.bytes for output in node.outputs)
     # Of equal ones the last, which in a conditional is that of what is true.
     return {
-        decider: 0
-        if _is_mishap(graph, decider[0])
-        else max(branches, key=lambda branch: (branches[branch], branch))
+        decider: 0 if _is_mishap(graph, decider[0]) else max(branches, key=lambda branch: (branches[branch], branch))
         for decider, branches in weights.items()
     }
 
