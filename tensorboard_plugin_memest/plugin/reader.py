@@ -61,7 +61,6 @@ class RunRecords:
 
     Attributes:
         name: the run, as people know it.
-        began: when its estimate was logged or, without one, its first record, in seconds since 1970; None without any.
         estimate: None without one, or where it was not asked for.
         headline: the little of the estimate that a list shows; as above.
         peaks: one for each device, in natural order.
@@ -74,11 +73,11 @@ class RunRecords:
         host: the estimate of the data pipeline; None without one.
         advice: what to change; None without one.
         what_if: the training under other choices; None without that.
+        began: when its estimate was logged or, without one, its first record, in seconds since 1970; None without any.
         problems: a sentence for each record that could not be read.
     """
 
     name: str
-    began: float | None = None
     estimate: Estimate | None = None
     headline: Headline | None = None
     peaks: list[MeasuredPeaks] = field(default_factory=list)
@@ -91,6 +90,7 @@ class RunRecords:
     host: HostEstimate | None = None
     advice: Advice | None = None
     what_if: WhatIf | None = None
+    began: float | None = None
     problems: list[str] = field(default_factory=list)
 
 
