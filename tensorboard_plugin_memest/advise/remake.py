@@ -106,17 +106,23 @@ def with_inputs_resized(model: keras.Model, sizes: Mapping[Shape, Shape]) -> ker
                 name = Joining.__name__
                 made = {"name": config["config"]["name"], "counts": counts}
                 return {**config, "module": None, "class_name": name, "registered_name": name, "config": made}
-            # What layers were built for is of the old sizes.
-            kept = {key: changed(value) for key, value in config.items() if key != "build_config"}
+            kept = {key: changed(value) for key, value in config.items()}
             shape = kept.get("batch_shape")
             return {**kept, "batch_shape": resized(tuple(shape))} if isinstance(shape, (list, tuple)) else kept
         return [changed(value) for value in config] if isinstance(config, list) else config
 
     try:
-        made = _from_config(model, changed(model.get_config()))
+        made = _from_config(model, changed(_unbuilt(model.get_config())))
     except Exception as error:
         raise UsageError(f"A layer takes inputs of one size only: {reason_of(error)}") from error
     return compiled_like(made, model)
+
+
+def _unbuilt(config: Any) -> Any:
+    """A configuration without the sizes that the layers in it were built for, such as the one in a TimeDistributed."""
+    if isinstance(config, dict):
+        return {key: _unbuilt(value) for key, value in config.items() if key != "build_config"}
+    return [_unbuilt(value) for value in config] if isinstance(config, list) else config
 
 
 def _from_config(model: keras.Model, config: Any) -> keras.Model:
@@ -144,7 +150,7 @@ def with_layers_replaced(model: keras.Model, numbers: Sequence[int], replacement
     wanted = [model.layers[number] for number in numbers]
 
     def clone(layer: keras.layers.Layer) -> keras.layers.Layer:
-        return replacement(layer) if layer in wanted else layer.__class__.from_config(layer.get_config())
+        return replacement(layer) if layer in wanted else type(layer).from_config(_unbuilt(layer.get_config()))
 
     with keras.saving.custom_object_scope(layer_classes(model)), _not_compiled(model):
         copy = keras.models.clone_model(model, clone_function=clone)

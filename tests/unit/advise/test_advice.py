@@ -545,6 +545,20 @@ def test_a_dense_for_each_step_is_one_for_all():
     assert "undistributed" not in {one.name for one in Workshop(after.origin, after).proposals()}
 
 
+def test_what_a_wrapper_wraps_takes_the_outputs_of_a_smaller_layer_before_it():
+    def build(units: int) -> keras.Model:
+        layers = [L.LSTM(units, return_sequences=True), L.TimeDistributed(L.Dense(4), name="head")]
+        model = keras.Sequential([keras.Input((3, 8)), *layers])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimate(lambda: build(512), 2)
+    workshop = Workshop(made.origin, made)
+    smaller = next(one for one in workshop.proposals() if one.name.startswith("smaller_lstm"))
+    units = int(smaller.name.rpartition("_")[2])
+    assert workshop.tried(smaller.change).peak_bytes == estimate(lambda: build(units), 2).peak_bytes
+
+
 def test_a_kernel_whose_outputs_are_asked_for_has_fewer_inputs():
     def build(narrow: int = 32) -> keras.Model:
         layers = [L.Dense(narrow, activation="relu"), L.Dropout(0.1), L.Dense(4096), L.Reshape((64, 64, 1))]
