@@ -167,12 +167,21 @@ export function othersOf(state: State): string[] {
   return parted(state.place.compare).filter((other) => other !== run && isThere(state, other));
 }
 
-/** The phase whose predicted curve is on show: the chosen one, or that with the peak; null without an estimate. */
+/** What no figure on show tells apart, as a share. */
+const ALIKE = 0.001;
+
+/**
+ * The phase whose predicted curve is on show: the chosen one, or that with the peak; null without an estimate.
+ *
+ * A later step goes before the first where both peak alike: it is the one that repeats, and that profiles are laid over.
+ */
 export function phaseOf(state: State): string | null {
   const estimate = valueOf(state.overview)?.estimate;
-  const names = estimate?.phases.map(({ name }) => name) ?? [];
-  const wanted = [state.place.phase, estimate?.peak_phase].find((name) => name !== undefined && names.includes(name));
-  return wanted ?? names.at(-1) ?? null;
+  const phases = estimate?.phases ?? [];
+  const later = phases.find(({ name }) => name === "step");
+  const likely = later && later.peak_bytes >= (1 - ALIKE) * estimate!.peak_bytes ? later.name : estimate?.peak_phase;
+  const wanted = [state.place.phase, likely].find((wish) => phases.some(({ name }) => name === wish));
+  return wanted ?? phases.at(-1)?.name ?? null;
 }
 
 /** The profile on show: the chosen one, or the last; null where the run has none. */

@@ -237,6 +237,19 @@ describe("reloading", () => {
     await store.reload();
     expect(phaseOf(store.state)).toBe("build");
   });
+
+  it("shows a later step where the first one peaks alike", async () => {
+    const [build, step] = estimate().phases;
+    const opened = async (peak: number): Promise<string | null> => {
+      const phases = [build!, { ...step!, name: "first_step", peak_bytes: peak }, step!];
+      const made = estimate({ phases, peak_bytes: peak, peak_phase: "first_step" });
+      const store = new Store(api({ overview: (run) => Promise.resolve(overview(run, { estimate: made })) }));
+      await store.goTo(START);
+      return phaseOf(store.state);
+    };
+    expect(await opened(3002)).toBe("step");
+    expect(await opened(3100)).toBe("first_step");
+  });
 });
 
 describe("comparing", () => {
