@@ -56,7 +56,7 @@ def _of_edge(source: Node, output: int) -> frozenset[Condition]:
     return frozenset([(source.inputs[1], output)]) if source.op in SWITCHES else frozenset()
 
 
-def heavier_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]]) -> dict[tuple[int, int], int]:
+def likely_branches(graph: StepGraph, conditions: Sequence[frozenset[Condition]]) -> dict[tuple[int, int], int]:
     """By what decides between branches, which of them is reckoned with where no more is known.
 
     That is the one that makes more bytes; but that something is not a number, or is divided by zero, is taken for a
@@ -120,7 +120,7 @@ def _step(
 
     def taken(decider: tuple[int, int]) -> int:
         value = scalar(known.get(decider))
-        return plan.heavier[decider] if value is None else value
+        return plan.likely[decider] if value is None else value
 
     for index in nodes:
         if any(taken(decider) != branch for decider, branch in plan.conditions[index]):
@@ -129,7 +129,7 @@ def _step(
             if value is not None:
                 known[index, output] = value
     entered = (scalar(known.get((index, 0))) for index in nodes if graph.nodes[index].op == "Enter")
-    return tuple(taken(decider) for decider in plan.heavier), tuple(-1 if one is None else one for one in entered)
+    return tuple(taken(decider) for decider in plan.likely), tuple(-1 if one is None else one for one in entered)
 
 
 def worked_out(

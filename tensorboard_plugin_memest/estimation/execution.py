@@ -18,8 +18,8 @@ from tensorboard_plugin_memest.estimation.branches import (
     SWITCHES,
     Condition,
     conditions_of,
-    heavier_branches,
     kinds_of_steps,
+    likely_branches,
     worked_out,
 )
 from tensorboard_plugin_memest.estimation.cost import UPDATES, seconds
@@ -127,7 +127,7 @@ class Plan:
         joining: nodes that make one tensor of a list's, of which tracing did not find out how many there are.
         constants: the values of those of them that are constants.
         conditions: for each node, on which branches it depends.
-        heavier: which branch makes more memory, by what decides between the branches.
+        likely: which branch is reckoned with where no more is known, by what decides between the branches.
     """
 
     given: list[list[int]]
@@ -145,7 +145,7 @@ class Plan:
     joining: frozenset[int]
     constants: dict[int, Value]
     conditions: list[frozenset[Condition]]
-    heavier: dict[tuple[int, int], int]
+    likely: dict[tuple[int, int], int]
 
 
 @dataclass
@@ -708,8 +708,8 @@ class Execution:
             # A loop that the data ends is counted once.
             self.undecided.add(iteration.frame.name)
             return int(iteration.number == 0)
-        # Which branch is taken is decided in the run; the one that makes more memory is the one to reckon with.
-        return self._plan.heavier.get(source, 0)
+        # Which branch is taken is decided in the run.
+        return self._plan.likely.get(source, 0)
 
     def _work_out(self, iteration: _Iteration, index: int) -> None:
         """The value of a node that decides what runs."""
@@ -926,7 +926,7 @@ def _plan(graph: StepGraph) -> Plan:
         joining=frozenset(index for index in graph.unsized if graph.nodes[index].op in _JOINING),
         constants=constants(graph, nodes),
         conditions=conditions,
-        heavier=heavier_branches(graph, conditions),
+        likely=likely_branches(graph, conditions),
     )
 
 

@@ -14,11 +14,14 @@ import numpy as np
 from tensorboard_plugin_memest.estimation.graph import Node, StepGraph, Value, constant_value
 from tensorboard_plugin_memest.estimation.variables import is_small
 
+COMPARISONS: dict[str, Callable[..., Any]] = {
+    "Less": np.less, "LessEqual": np.less_equal, "Greater": np.greater, "GreaterEqual": np.greater_equal,
+    "Equal": np.equal, "NotEqual": np.not_equal,
+}  # fmt: skip
 _BINARY: dict[str, Callable[..., Any]] = {
     "Add": np.add, "AddV2": np.add, "Sub": np.subtract, "Mul": np.multiply, "Maximum": np.maximum,
     "Minimum": np.minimum, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Mod": np.fmod, "TruncateMod": np.fmod,
-    "RealDiv": np.divide, "DivNoNan": np.divide, "Less": np.less, "LessEqual": np.less_equal, "Greater": np.greater,
-    "GreaterEqual": np.greater_equal, "Equal": np.equal, "NotEqual": np.not_equal, "LogicalOr": np.logical_or,
+    "RealDiv": np.divide, "DivNoNan": np.divide, **COMPARISONS, "LogicalOr": np.logical_or,
     "Pow": np.power, "SquaredDifference": lambda one, other: np.square(one - other), "BitwiseAnd": np.bitwise_and,
     "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "LeftShift": np.left_shift, "RightShift": np.right_shift,
 }  # fmt: skip

@@ -19,6 +19,7 @@ from tensorflow.python.framework.ops import SymbolicTensor
 from tensorflow.python.framework.tensor import Tensor
 
 from tensorboard_plugin_memest.estimation.eager import ScratchGraph
+from tensorboard_plugin_memest.estimation.known import COMPARISONS
 from tensorboard_plugin_memest.estimation.unrolled import MOST_ITERATIONS, known_value
 
 _ASKED = (
@@ -28,12 +29,7 @@ _ASKED = (
 
 # What Python's branches hang on, computed of what tensors are taken for.
 _TRUTHS: dict[str, Callable[..., Any]] = {
-    "Less": np.less,
-    "LessEqual": np.less_equal,
-    "Greater": np.greater,
-    "GreaterEqual": np.greater_equal,
-    "Equal": np.equal,
-    "NotEqual": np.not_equal,
+    **COMPARISONS,
     "LogicalNot": np.logical_not,
     "LogicalAnd": np.logical_and,
     "LogicalOr": np.logical_or,
