@@ -15,7 +15,7 @@ from benchmarks.configuration import Trained
 
 _OWN = __name__.partition(".")[0]
 # What is done to measure; raised when that changes, so that what was measured before counts no more.
-_METHOD = 1
+_METHOD = 2
 
 
 def fingerprint(trained: Trained) -> str:

@@ -20,8 +20,6 @@ from tensorboard_plugin_memest.measure.wire import Integers
 from tensorboard_plugin_memest.measure.xplane import MemoryEvents, Profile, read_xplane
 
 DEVICE = "CPU:0"
-# A profile tells scratch from the rest, and slows the step; the peaks themselves are measured without.
-PROFILED_STEPS = 3
 
 
 def measure(name: str, steps: int, profiles_first: bool) -> dict[str, Any]:
@@ -29,7 +27,8 @@ def measure(name: str, steps: int, profiles_first: bool) -> dict[str, Any]:
 
     Args:
         name: of a configuration.
-        steps: how many steps to take the peaks of, the first included.
+        steps: how many steps to take the peaks of, the first included; as many later ones are taken again under the
+            profiler, which tells scratch from the rest, but slows them.
         profiles_first: whether to profile the first step.
 
     Returns:
@@ -55,7 +54,7 @@ def measure(name: str, steps: int, profiles_first: bool) -> dict[str, Any]:
         peaks.append(statistics()["peak"] - fed)
         seconds.append(time.perf_counter() - started)
     with profiled() as found:
-        for step in range(PROFILED_STEPS):
+        for step in range(1, steps):
             _step(train, step)
     return {
         "build": build_peak,
