@@ -11,9 +11,9 @@ from tensorboard_plugin_memest.estimation.births import birth_events
 from tensorboard_plugin_memest.estimation.cost import UPDATES
 from tensorboard_plugin_memest.estimation.eager_step import READ, EagerStep
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import SPARSE, VariableStore
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag, workspace_tag
 from tensorboard_plugin_memest.estimation.trace import GRADIENT_SCOPE
+from tensorboard_plugin_memest.estimation.variable_store import SPARSE, VariableStore
 from tensorboard_plugin_memest.estimation.variables import INPUT, OPTIMIZER, Variable, Variables, size_in_bytes
 from tensorboard_plugin_memest.estimation.workspace.kernel import NONE, Workspace
 from tensorboard_plugin_memest.memory.category import Category

@@ -12,11 +12,11 @@ from tensorboard_plugin_memest.estimation.births import birth_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.eager_execution import EagerExecution, EagerPlan
 from tensorboard_plugin_memest.estimation.events import Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.phases import TYPICAL
 from tensorboard_plugin_memest.estimation.replay import Memory, resident_bytes
 from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
 from tensorboard_plugin_memest.estimation.training import Training
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes, workspaces_of
 from tensorboard_plugin_memest.memory.estimate import Phase

@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import CPU, Device
-from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.folding import fold_constants
 from tensorboard_plugin_memest.estimation.graph import (
     OptimizedStep,
@@ -17,12 +16,14 @@ from tensorboard_plugin_memest.estimation.graph import (
     optimized_step,
     step_graph,
 )
+from tensorboard_plugin_memest.estimation.linked import program_of
 from tensorboard_plugin_memest.estimation.onednn import merge_bias_gradients
 from tensorboard_plugin_memest.estimation.phases import Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.places import keep_places
-from tensorboard_plugin_memest.estimation.program import program_of
+from tensorboard_plugin_memest.estimation.program import Program
 from tensorboard_plugin_memest.estimation.small import kept_by_trace
 from tensorboard_plugin_memest.estimation.training import Pass, Training
+from tensorboard_plugin_memest.estimation.trial import sizes_in
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.catalogue import workspace_notes
 from tensorboard_plugin_memest.memory.estimate import Phase
@@ -86,7 +87,7 @@ def _sized_graph(one: Pass, optimized: OptimizedStep, values: Mapping[Variable, 
     found = Sizes()
     while graph.unsized:
         tags = Attribution(graph, one.owners).tags
-        sizes = Program(graph, tags, values=values).sizes
+        sizes = sizes_in(Program(graph, tags, values=values))
         # What is known now may tell more.
         if not (sizes.values.keys() - found.values.keys() or sizes.shapes.keys() - found.shapes.keys()):
             break

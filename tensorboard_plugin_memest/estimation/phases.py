@@ -20,14 +20,18 @@ from tensorboard_plugin_memest.estimation.births import (
 from tensorboard_plugin_memest.estimation.cost import cycles, seconds
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
 from tensorboard_plugin_memest.estimation.folding import is_folded
 from tensorboard_plugin_memest.estimation.graph import Value
+from tensorboard_plugin_memest.estimation.kinds import kinds_of_steps
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
+from tensorboard_plugin_memest.estimation.program import Program
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
 from tensorboard_plugin_memest.estimation.small import trace_events
+from tensorboard_plugin_memest.estimation.trial import trial_of
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.estimate import Phase
 
@@ -363,7 +367,7 @@ def _trained(
     yield _Stretch("", _on_the_host(device, traces))
     first = [*slots, *_on_the_host(device, list(_folding_events(program))), *program.constant_events()]
     before, state = dict(store.buffers), (store.sharing, orders.state)
-    kinds = program.kinds_of_steps(store.values)
+    kinds = kinds_of_steps(program.graph, program.plan, store.values)
     events = step()
     yield _Stretch("first_step", first + events, len(first), beside=play.beside)
     later = STEADY_STEPS + play.more_steps
@@ -392,7 +396,7 @@ def _plays(run: Run, device: Device) -> tuple[list[_Play], list[_Play]]:
     programs = [*([run.program] if run.program is not None else []), *(one.program for one in run.further)]
     batch = [output.bytes for node in programs[0].graph.nodes if node.op in BATCHES for output in node.outputs]
     # A graph of many thousand ops has many small peaks instead of one that chance decides; it needs fewer plays.
-    count = max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // programs[0].ops))
+    count = max(FEWEST_VARIATIONS, min(VARIATIONS, PLAYED_OPS // trial_of(programs[0]).ops))
     found = [_ways(program, device, count) for program in programs]
     likely = [
         _Play(

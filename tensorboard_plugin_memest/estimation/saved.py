@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.saving import HostCost
 from tensorboard_plugin_memest.estimation.tag import variable_tag
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.memory.allocations import Allocations
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Phase

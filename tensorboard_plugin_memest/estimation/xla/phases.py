@@ -17,10 +17,10 @@ from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
 from tensorboard_plugin_memest.estimation.births import Birth, birth_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import VariableStore
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.estimation.variables import INPUT, STEP, Variable, size_in_bytes
 from tensorboard_plugin_memest.estimation.xla.attribution import ModuleAttribution
 from tensorboard_plugin_memest.estimation.xla.module import Allocation, Module

@@ -8,10 +8,12 @@ import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution
 from tensorboard_plugin_memest.estimation.graph import Node, Output, StepGraph
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Order
+from tensorboard_plugin_memest.estimation.program import Program
 from tensorboard_plugin_memest.estimation.tag import Tag
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.category import Category
 

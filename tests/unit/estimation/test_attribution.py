@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, UPDATE
 from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.estimation.trial import trial_of
 from tensorboard_plugin_memest.memory.category import Category
 from tests.unit.estimation.traced import Looked, look
 
@@ -192,7 +193,7 @@ def test_several_steps_at_once_are_kerass_loop_with_a_batch_ahead():
         return model
 
     five = look(made(5), 64)
-    assert set(five.program.trial.iterations.values()) == {5}
+    assert set(trial_of(five.program).iterations.values()) == {5}
     kernel = 400 * 300 * 4
     updates = {tag.variable for tag in five.tags(least=kernel) if tag.role == "update temporary"}
     assert updates == {"wide/kernel"}

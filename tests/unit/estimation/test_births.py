@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorboard_plugin_memest.estimation.births import Birth, sent_birth_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Event
-from tensorboard_plugin_memest.estimation.execution import VariableStore
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tests.unit.estimation.graphs import variable
 
 SIZES = {"a": 600, "b": 1200}

@@ -10,8 +10,11 @@ import pytest
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from tensorboard_plugin_memest.estimation.events import RELABEL, Buffer
-from tensorboard_plugin_memest.estimation.execution import Execution, Program, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution
 from tensorboard_plugin_memest.estimation.order import InlineOrder
+from tensorboard_plugin_memest.estimation.program import Program
+from tensorboard_plugin_memest.estimation.trial import trial_of
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
@@ -392,7 +395,7 @@ def test_a_loop_hands_its_state_from_iteration_to_iteration():
     one = ["+4000 made", "-400 made", "+400 next", "-4000 next"]
     made = looping(*BODY, state=100, made="next", count=3)
     assert big(happens(made)) == ["+400 start", *one, *one, *one, "-400 use"]
-    assert made.trial.iterations == {"loop": 3}
+    assert trial_of(made).iterations == {"loop": 3}
 
 
 def test_a_loop_that_never_runs_passes_its_state_on():
@@ -421,11 +424,11 @@ def test_a_loop_runs_beside_what_does_not_wait_for_it():
 
 
 def test_a_programs_ops_are_counted_as_often_as_they_run():
-    three, four = (looping(*BODY, state=100, made="next", count=count).ops for count in (3, 4))
+    three, four = (trial_of(looping(*BODY, state=100, made="next", count=count)).ops for count in (3, 4))
     # A Merge, a Switch, a NextIteration, and an Exit that nothing comes out of, for each value; five for the counter.
     assert four - three == 2 * 4 + 5 + len(BODY)
     plain = graph(node("a", "MatMul", [], 100), node("b", "MatMul", ["a"], 50))
-    assert program(plain).ops == 2
+    assert trial_of(program(plain)).ops == 2
 
 
 def choosing(value: object, *, known: bool = True) -> Program:
@@ -547,7 +550,7 @@ def test_a_call_runs_its_function_once():
         "-4 use",
         "-400 use",
     ]
-    assert calling(FUNCTION).ops == 3 + 3
+    assert trial_of(calling(FUNCTION)).ops == 3 + 3
 
 
 def test_a_functions_argument_can_be_its_result():

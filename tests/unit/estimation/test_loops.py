@@ -10,13 +10,14 @@ import pytest
 import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.graph import optimized_graph
+from tensorboard_plugin_memest.estimation.trial import trial_of
 from tests.unit.estimation.graphs import happens, program
 
 
 def counts(function: Callable[..., Any], *specs: tf.TensorSpec) -> list[int | None]:
     """How often each loop of a function runs; None where the data decides that."""
     traced = tf.function(function).get_concrete_function(*specs).graph
-    trial = program(optimized_graph(traced, {}, "CPU", 1)).trial
+    trial = trial_of(program(optimized_graph(traced, {}, "CPU", 1)))
     return [None if name in trial.undecided else count for name, count in trial.iterations.items()]
 
 

@@ -13,11 +13,12 @@ from tensorboard_plugin_memest.estimation.births import Birth
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, Buffer, Event
-from tensorboard_plugin_memest.estimation.execution import Execution, VariableStore
+from tensorboard_plugin_memest.estimation.execution import Execution
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, PoolOrder
 from tensorboard_plugin_memest.estimation.phases import KEPT_EVENTS, STEADY_STEPS, TYPICAL, Further, Run, phases_of
 from tensorboard_plugin_memest.estimation.replay import Memory
 from tensorboard_plugin_memest.estimation.tag import variable_tag
+from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tests.unit.estimation.graphs import graph, node, program, variable
 from tests.unit.estimation.test_execution import looping
 

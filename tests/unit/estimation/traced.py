@@ -9,12 +9,12 @@ import keras
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
 from tensorboard_plugin_memest.estimation.device import training_device
-from tensorboard_plugin_memest.estimation.execution import Program
 from tensorboard_plugin_memest.estimation.given import Given
 from tensorboard_plugin_memest.estimation.graph import StepGraph, optimized_graph
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals
+from tensorboard_plugin_memest.estimation.linked import program_of
 from tensorboard_plugin_memest.estimation.places import keep_places
-from tensorboard_plugin_memest.estimation.program import program_of
+from tensorboard_plugin_memest.estimation.program import Program
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.training import Training, training_of_model
 from tensorboard_plugin_memest.memory.category import Category

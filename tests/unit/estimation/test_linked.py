@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tensorboard_plugin_memest.estimation.trial import trial_of
 from tests.unit.estimation.traced import Looked, look
 
 L = keras.layers
@@ -31,7 +32,7 @@ def test_a_plain_model_calls_nothing_and_assumes_nothing():
 
 def test_loops_are_counted_forward_and_back():
     looked = with_layer(lambda x: tf.while_loop(lambda n, _: n < 5, lambda n, y: (n + 1, tf.sin(y)), (0, x))[1])
-    assert list(looked.program.trial.iterations.values()) == [5, 5]
+    assert list(trial_of(looked.program).iterations.values()) == [5, 5]
     assert looked.notes == []
     assert looked.program.called == {}
 
@@ -48,7 +49,7 @@ def test_a_loop_that_the_data_decides_is_counted_once_and_that_is_said():
         return tf.while_loop(lambda y: tf.reduce_max(tf.abs(y)) > 1.0, lambda y: (y * 0.5,), (x,))[0]
 
     looked = with_layer(call)
-    assert set(looked.program.trial.iterations.values()) == {1}
+    assert set(trial_of(looked.program).iterations.values()) == {1}
     assert looked.notes
     for note in looked.notes:
         assert "(odd) runs is not known; it was counted once" in note
@@ -77,7 +78,7 @@ def test_loops_inside_loops_are_counted_too():
 
         return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, rows(y)), (0, x))[1]
 
-    counts = with_layer(call).program.trial.iterations.values()
+    counts = trial_of(with_layer(call).program).iterations.values()
     # Of the outer loop, and of the rows of a batch of 8.
     assert sorted(counts) == [3, 3, 8, 8]
 
