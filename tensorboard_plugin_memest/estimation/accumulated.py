@@ -1,27 +1,32 @@
 """What `predict` keeps of its batches until it ends.
 
 Keras holds the outputs of all batches on the device, joins them there (one tensor for each output, while the parts are
-still held), and copies the result to the host as NumPy arrays. Source: `keras/src/backend/tensorflow/trainer.py`.
+still held), and copies the result to the host as NumPy arrays. It gives a batch up when it has the next one. Source:
+`keras/src/backend/tensorflow/trainer.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
+from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.tag import Tag
 from tensorboard_plugin_memest.estimation.variables import STEP, size_in_bytes
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
+from tensorboard_plugin_memest.memory.timeline import END_OF_STEP
 from tensorboard_plugin_memest.memory.units import format_bytes
 
 # More parts than so many are counted several at a time; only the gaps between them tell the difference.
 MOST_PARTS = 100
+
+# So many batches are played one after another; what earlier ones leave is there from the beginning.
+PLAYED_BATCHES = 3
 
 
 # Name, shape and dtype of a tensor.
@@ -65,19 +70,29 @@ class Accumulated:
         )
 
     def around(self, step: Sequence[Event]) -> tuple[list[Event], int]:
-        """The last batch of a prediction, what is left of those before it, and how it ends.
+        """The last batches of a prediction, what is left of those before them, and how it ends.
 
         Args:
             step: what predicting for one batch does; it gives its outputs up at its end.
 
         Returns:
-            The events, and where among them the step begins.
+            The events, and where among them the last step begins.
         """
-        held = self._parts(self.examples - self.batch_size) if self.examples > self.batch_size else []
-        before = [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in held]
-        if not held:
+        if self.examples <= self.batch_size:
             return list(step), 0
-        last = self._parts(self.batch_size)
+        played = min(self.examples // self.batch_size, PLAYED_BATCHES)
+        parts = self._parts(self.examples - played * self.batch_size)
+        events = [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in parts]
+        held, batch, begins = [buffer for buffer, _ in parts], list[Buffer](), 0
+        for left in reversed(range(played)):
+            begins = len(events)
+            one = _again(step) if left else list(step)
+            fed = [event.buffer for event in one if event.tag is not None and event.tag.category is Category.INPUTS]
+            one = [event for event in one if event.kind != FREE or event.buffer not in fed]
+            held += self._keep(one)
+            there = 1 + max((place for place, event in enumerate(one) if event.buffer in fed), default=-1)
+            events += [*one[:there], *(Event(FREE, buffer, one[0].op) for buffer in batch), *one[there:]]
+            batch = fed
         joined = [
             (
                 Buffer(self._bytes_of(shape, dtype, self.examples)),
@@ -85,15 +100,33 @@ class Accumulated:
             )
             for name, shape, dtype in self.outputs
         ]
-        # The step's own outputs stay, too: they are taken back as soon as it has given them up.
-        after = [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in [*last, *joined]]
-        after += [Event(FREE, buffer, tag.name) for buffer, tag in [*held, *last, *joined]]
-        return [*before, *step, *after], len(before)
+        events += [Event(ALLOCATE, buffer, tag.name, tag) for buffer, tag in joined]
+        events += [Event(FREE, buffer, END_OF_STEP) for buffer in [*held, *(buffer for buffer, _ in joined), *batch]]
+        return events, begins
+
+    def _keep(self, step: list[Event]) -> list[Buffer]:
+        """Changes a step so that it keeps its outputs. Returns their buffers."""
+        held = []
+        inputs = {event.buffer for event in step if event.tag is not None and event.tag.category is Category.INPUTS}
+        made = {event.buffer for event in step if event.kind == ALLOCATE} - inputs
+        for part, tag in self._parts(self.batch_size):
+            ends = (place for place in reversed(range(len(step))) if step[place].kind == FREE)
+            place = next(
+                (one for one in ends if step[one].buffer in made and step[one].buffer.bytes == part.bytes), None
+            )
+            if place is None:
+                # Nothing of the step's is as large; the step has given it up, and it comes back.
+                step.append(Event(ALLOCATE, part, tag.name, tag))
+                held.append(part)
+            else:
+                held.append(step[place].buffer)
+                step[place] = Event(RELABEL, held[-1], step[place].op, tag)
+        return held
 
     def _parts(self, examples: int) -> list[tuple[Buffer, Tag]]:
         """The outputs of so many examples, batch by batch."""
         batches = math.ceil(examples / self.batch_size)
-        at_a_time = math.ceil(batches / MOST_PARTS) * self.batch_size
+        at_a_time = max(1, math.ceil(batches / MOST_PARTS)) * self.batch_size
         parts = []
         for start in range(0, examples, at_a_time):
             count = min(at_a_time, examples - start)
@@ -116,6 +149,13 @@ class Accumulated:
         if not shape or shape[0] != self.batch_size:
             return of_batch * math.ceil(examples / self.batch_size)
         return of_batch // self.batch_size * examples
+
+
+def _again(step: Sequence[Event]) -> list[Event]:
+    """The same once more, in memory of its own, but for what outlives the step and what that replaces."""
+    made, freed = ({event.buffer for event in step if event.kind == kind} for kind in (ALLOCATE, FREE))
+    fresh = {buffer: Buffer(buffer.bytes, is_scratch=buffer.is_scratch) for buffer in made & freed}
+    return [replace(event, buffer=fresh[event.buffer]) for event in step if event.buffer in fresh]
 
 
 def accumulated(outputs: Sequence[Any], batch_size: int, examples: int | None) -> Accumulated:

@@ -51,6 +51,7 @@ _CPU: Rules = {
     "BatchMatMulV2": matmul.product,
     "BatchMatMulV3": matmul.of_other_type,
     **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), normalization.gradient),
+    **dict.fromkeys(("MaxPool", "MaxPool3D"), pooling.maximum),
     "MaxPoolGrad": pooling.gradient_of_maximum,
     "CollectiveReduceV2": collective.ring,
 }

@@ -217,18 +217,19 @@ def _opened(
     The allocator counts the whole block as long as the step runs. Here the curve shows what is used of it, above the
     part that never is; at the highest moment both are the same.
     """
-    live, highest, moment = 0, 0, 0
-    for position, (value, is_begin) in enumerate(allocation.trace):
+    live, highest = 0, 0
+    for value, is_begin in allocation.trace:
         live += value.bytes if is_begin else -value.bytes
-        if live > highest:
-            highest, moment = live, position
+        highest = max(highest, live)
     begun = next(number for number, event in enumerate(stretch.events) if event.buffer is block)
     ended = next(number for number, event in enumerate(stretch.events) if event.buffer is block and event.kind == FREE)
     timeline = played.timeline
-    chunk = next((item.bytes for item in played.live_at_peak if item.name == stretch.events[begun].op), None)
-    if chunk is None or highest > chunk:
+    # Of several batches it is the last one's.
+    closes = timeline.ticks.index(ended + 1)
+    whole = next(one for one in played.allocations if one[0].name == stretch.events[begun].op and one[2] == closes)
+    idle = whole[0].bytes - highest
+    if idle < 0:
         return played
-    idle = chunk - highest
     tags = {id(value): attribution.tag(value) for value, _ in allocation.trace}
     ticks, lives, ops, names = [0], [timeline.live_bytes[0]], [0], list(timeline.ops)
     # Where the events of the timeline have gone, and what lies in the block from where to where.
@@ -264,20 +265,20 @@ def _opened(
         lives.append(amount)
         ops.append(op)
     moved.append(len(ticks))
-    block_name = stretch.events[begun].op
-    for item, begin, end in played.allocations:
-        if item.name != block_name:
+    for one in played.allocations:
+        item, begin, end = one
+        if one != whole:
             inside.append((item, moved[begin], moved[end]))
         elif idle:
             requested = max(0, allocation.bytes - highest)
             unused = Tag(STEP, _UNUSED, Category.TEMPORARIES, "unused", None, None, None).item(requested, idle)
             inside.append((unused, moved[begin], moved[end]))
-    allocations = Allocations.of(inside)
+    allocations, peak, names = Allocations.of(inside), lives.index(max(lives)), list(numbers)
     return replace(
         played,
-        peak_op=tags[id(allocation.trace[moment][0])].name,
-        live_at_peak=allocations.items_at(lives.index(max(lives))),
-        timeline=Timeline("op", ticks, lives, ops, list(numbers), _spans(begins, len(ticks))),
+        peak_op=names[ops[peak]],
+        live_at_peak=allocations.items_at(peak),
+        timeline=Timeline("op", ticks, lives, ops, names, _spans(begins, len(ticks))),
         # Of the values of a fusion only the first is asked for.
         owners={**{tag.name: tag.whose for tag in reversed(tags.values())}, **played.owners},
         allocations=allocations,

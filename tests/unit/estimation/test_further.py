@@ -94,6 +94,8 @@ def test_predict_keeps_all_outputs_on_the_device_joins_them_and_copies_them_to_t
     assert sum(item.requested_bytes for item in held) == 42 * of_example
     assert many.requested_peak_bytes - one.requested_peak_bytes > (2 * 42 - 3 * 8) * of_example
     assert many.peak_bytes == sum(item.bytes for item in many.live_at_peak) == many.timeline.peak_bytes
+    for moment in range(0, len(many.timeline), 7):
+        assert sum(item.bytes for item in many.allocations.items_at(moment)) == many.timeline.live_bytes[moment]
 
 
 @pytest.mark.parametrize("how", [{"jit_compile": False}, {"run_eagerly": True}])

@@ -90,6 +90,13 @@ def test_the_gradient_of_a_maximum_has_it_and_its_place_before_its_output():
     assert not workspace("MaxPoolGrad", [IMAGES, pooled, pooled, kept], IMAGES)
 
 
+def test_where_a_maximum_lay_is_made_beside_it_by_onednn_and_in_a_graph_an_output():
+    pooled, places, sizes = tensor(8, 16, 16, 16), tensor(8 * 16 * 16 * 16, dtype="uint8"), [1, 2, 2, 1]
+    for outputs, onednn, expected in (([pooled], True, [32_768]), ([pooled, places], True, []), ([pooled], False, [])):
+        found = workspace("MaxPool", [IMAGES], *outputs, on=device(onednn=onednn), ksize=sizes, strides=sizes)
+        assert list(found.after) == expected
+
+
 def test_cross_entropy_keeps_one_number_an_example():
     logits = tensor(256, 1000)
     assert workspace("SoftmaxCrossEntropyWithLogits", [logits, logits], tensor(256), logits).before == [1024]
