@@ -192,9 +192,10 @@ def _expectation(explanation: Explanation, phase: Phase | None, estimate: Estima
     if limit is None:
         return f"{said}; the limit is not known."
     verdict = estimate.fits(limit)
-    # That another phase would not have fitted either is worth knowing before this one is mended.
-    other, tightest = verdict.tightest
-    more = f" {verdict.sentence}" if other != phase.name and tightest.margin_bytes < 0 else ""
+    # That another phase needs even more is worth knowing before this one is mended.
+    _, tightest = verdict.tightest
+    is_more = format_bytes(tightest.peak_bytes) != format_bytes(phase.peak_bytes)
+    more = f" {verdict.sentence}" if is_more and tightest.margin_bytes < 0 else ""
     if verdict.phases[phase.name].outcome == FITS:
         reasons = " ".join(verdict.risks) or (
             "So something that it does not count came on top: kernel workspace, other data in the same memory, or free "

@@ -93,7 +93,7 @@ def _alike_in_words(items: list[Item], total: int) -> str:
         layers, size = {item.layer for item in held}, sum(item.bytes for item in held)
         if len(layers) > 1 and size >= WORTH_TELLING * total:
             told.append(
-                f"{len(layers)} like {max(held, key=lambda item: item.bytes).layer} {format_share(size, total)}"
+                f"{len(layers):,} like {max(held, key=lambda item: item.bytes).layer} {format_share(size, total)}"
             )
     return f" Of layers alike together: {', '.join(told[:3])}." if told else ""
 

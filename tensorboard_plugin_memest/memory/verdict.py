@@ -11,6 +11,9 @@ FITS = "fits"
 MAY_NOT_FIT = "may not fit"
 DOES_NOT_FIT = "does not fit"
 
+# From this share of what is to spare on, it is told that there may be less.
+_WORTH_TELLING = 0.1
+
 _WORDS = {
     "build": "building the model",
     "first_step": "the first step",
@@ -88,7 +91,11 @@ class Verdict:
         if self.outcome == MAY_NOT_FIT:
             highest = max(phase.peak_range[1] for phase in self.phases.values())
             return f"{needs}: whether it fits depends on the order in which the ops run, up to {format_bytes(highest)}."
-        return f"{needs}: it fits with {format_bytes(self.margin_bytes)} to spare."
+        least = self.limit_bytes - max(phase.peak_range[1] for phase in self.phases.values())
+        spare = f"{format_bytes(self.margin_bytes)} to spare"
+        if self.margin_bytes - least > _WORTH_TELLING * self.margin_bytes:
+            spare += f", {format_bytes(least)} if the ops run in the worst order"
+        return f"{needs}: it fits with {spare}."
 
     def __str__(self) -> str:
         return self.sentence

@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import struct
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from PIL import Image
+from playwright.sync_api import Browser, Locator, expect
 
 from tensorboard_plugin_memest.log.writer import RunWriter
 from tensorboard_plugin_memest.memory.dominant import dominant
+from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.units import format_bytes
 from tests.browser.conftest import opened
 from tests.browser.tab import PATIENCE, Tab, squeezed
@@ -25,6 +26,7 @@ from tests.large import LAYERS, large_estimate
 from tests.samples import CONV, DENSE, sample_advice, sample_estimate, sample_host, sample_peaks, sample_profile
 
 LIMIT = 9_975_061_544
+ODD = "a <b>run</b> & " + "more " * 40
 AXE = REPOSITORY / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -45,12 +47,23 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer.write_estimate(sample_estimate(optimizer="SGD", limit_bytes=LIMIT))
     with RunWriter(place / "large") as writer:
         writer.write_estimate(large_estimate())
+    with RunWriter(place / ODD) as writer:
+        writer.write_estimate(oddly_named())
     return place
+
+
+def oddly_named() -> Estimate:
+    """The sample with names for its model and its largest layer as nobody expects them."""
+    text = json.dumps(sample_estimate(limit_bytes=LIMIT).to_json())
+    text = text.replace(DENSE, f"<b>ü\u202e/{'long_' * 60}").replace(
+        '"model_name": "sequential"', f'"model_name": "{"n" * 200}"'
+    )
+    return Estimate.from_json(json.loads(text))
 
 
 def _serve(start_tensorboard: StartTensorBoard, logs: Path, *arguments: str) -> str:
     server = start_tensorboard(logs, *arguments)
-    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 3)
+    wait_for(lambda: ask(server, "runs")["runs"], lambda runs: len(runs) == 4)
     return server
 
 
@@ -115,6 +128,11 @@ def test_layers_are_found_filtered_sorted_and_come_back(tab: Tab) -> None:
     expect(tab.get("layer-row")).to_have_count(rows)
     tab.frame.get_by_role("button", name="List", exact=True).click()
     expect(tab.get("layer-group")).to_have_count(0)
+    # Too little beside the others to have a column before somebody wants one.
+    menu = tab.get("layers-columns")
+    menu.locator("summary").click()
+    menu.get_by_label("workspace").check()
+    menu.locator("summary").press("Escape")
     head = tab.get("layer-table").locator("button[data-sort='workspace']")
     head.click()
     assert paths(tab)[0] == CONV
@@ -199,6 +217,16 @@ def test_runs_are_held_against_each_other(tab: Tab) -> None:
     expect(tab.get("compare-table")).to_have_count(0)
 
 
+def saved_picture(tab: Tab, menu: Locator) -> Image.Image:
+    """What an export gives as a picture."""
+    menu.locator("summary").click()
+    with tab.page.expect_download() as saved:
+        menu.locator("[data-format='png']").click()
+    menu.locator("summary").press("Escape")
+    assert saved.value.suggested_filename.startswith("adam-")
+    return Image.open(io.BytesIO(Path(saved.value.path()).read_bytes()), formats=["PNG"])
+
+
 def saved_records(tab: Tab, test_id: str, name: str) -> list[dict[str, Any]]:
     """What an export gives; as CSV the same as in JSON."""
     menu = tab.get(test_id)
@@ -234,22 +262,27 @@ def test_layers_are_exported_with_exact_bytes(tab: Tab) -> None:
 
 
 def test_a_chart_is_saved_as_a_picture_and_as_numbers(tab: Tab) -> None:
-    chart = tab.get("predicted-chart")
-    chart.hover()
-    menu = chart.get_by_test_id("chart-export")
+    menu = tab.get("predicted-chart").get_by_test_id("chart-export")
+    picture = saved_picture(tab, menu)
+    assert picture.width > 300
+    assert picture.height > 200
     menu.locator("summary").click()
-    with tab.page.expect_download() as saved:
-        menu.locator("[data-format='png']").click()
-    picture = Path(saved.value.path()).read_bytes()
-    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
-    width, height = struct.unpack(">II", picture[16:24])
-    assert width > 300
-    assert height > 200
     with tab.page.expect_download() as saved:
         menu.locator("[data-format='csv']").click()
     rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text())))
     timeline = sample_estimate().phases["step"].timeline
     assert max(int(row["predicted"]) for row in rows) == max(timeline.live_bytes)
+
+
+def test_what_is_alive_is_saved_as_a_picture(tab: Tab) -> None:
+    expect(tab.get("treemap-group").first).to_be_visible()
+    picture = saved_picture(tab, tab.get("alive-export"))
+    (width, height), colours = picture.size, picture.convert("RGB").getcolors(picture.width * picture.height)
+    assert width > 300
+    assert height > 200
+    # The ground of the card is all that a picture without rectangles would show.
+    assert colours
+    assert max(count for count, _ in colours) < 0.9 * width * height
 
 
 def test_a_comparison_is_exported_with_exact_bytes(tab: Tab) -> None:
@@ -463,6 +496,22 @@ def test_the_page_is_as_wide_as_the_window(tab: Tab, width: int) -> None:
             return alive.getBoundingClientRect().top === step.getBoundingClientRect().top;
         }"""
         assert tab.frame.locator("#alive").evaluate(beside) == (width > 2200)
+    finally:
+        tab.page.set_viewport_size({"width": 1500, "height": 1100})
+
+
+def test_no_name_is_too_long_or_taken_for_markup(tab: Tab) -> None:
+    tab.page.set_viewport_size({"width": 1024, "height": 1100})
+    try:
+        tab.go(run=ODD)
+        tab.expect_run(ODD)
+        expect(tab.get("predicted-chart")).to_be_visible()
+        expect(tab.get("verdict-why")).to_contain_text("<b>ü")
+        expect(tab.get("layer-row").first).to_contain_text("long_")
+        assert tab.frame.locator("html").evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+        name = tab.get("run-option", run=ODD).locator(".name")
+        expect(name).to_have_attribute("title", ODD)
+        assert name.evaluate("e => e.getBoundingClientRect().height < 30")
     finally:
         tab.page.set_viewport_size({"width": 1500, "height": 1100})
 

@@ -167,6 +167,11 @@ def expect_layers(tab: Tab, found: Records) -> None:
     shown = rows.evaluate_all("all => all.map((e) => e.dataset.path)")
     assert shown == [layer.path for layer in largest_first] + only_measured
     tab.get("layer-table").locator("button[data-sort='model']").click()
+    menu = tab.get("layers-columns")
+    menu.locator("summary").click()
+    menu.get_by_role("button", name="All", exact=True).click()
+    menu.get_by_label("Share").uncheck()
+    menu.locator("summary").click()
     columns = list(estimate.peak_phase.categories)
     for n, layer in enumerate(estimate.layers):
         row = rows.nth(n)

@@ -8,7 +8,7 @@ import { counted } from "../views/words";
 import type { Change } from "./changes-table";
 import "./changes-table";
 import { bytes } from "./figure";
-import "./records-export";
+import "./export-menu";
 
 /** Of the peak: what saves less is folded away at first, unless it decides whether the training fits. */
 const LITTLE = 0.02;
@@ -37,13 +37,13 @@ export class AdviceCard extends LitElement {
                   >`
           }
         </span>
-        <memest-records-export
+        <memest-export-menu
           class="controls"
           data-testid="advice-export"
           run=${this.run}
           name="changes"
           .records=${() => [...levers, ...useless].map(changeRecord)}
-        ></memest-records-export>
+        ></memest-export-menu>
       </header>
       ${levers.length ? nothing : html`<p class="soft">No change that was tried saves any memory.</p>`}
       ${much.length ? this.#table(much) : nothing} ${this.#combination()}

@@ -10,7 +10,7 @@ import { segmentsOf } from "../views/phases";
 import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
 import { bytes, plainBytes } from "./figure";
-import "./records-export";
+import "./export-menu";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
 
 /** Runs side by side: what each needs, and where they differ. */
@@ -51,12 +51,12 @@ export class CompareCard extends LitElement {
           </label>
           ${
             value
-              ? html`<memest-records-export
+              ? html`<memest-export-menu
                   data-testid="compare-export"
                   run=${value.runs[0]?.name ?? ""}
                   name="compared"
                   .records=${() => comparedRecords(value)}
-                ></memest-records-export>`
+                ></memest-export-menu>`
               : nothing
           }
           <button type="button" class="link" @click=${() => choose(this, { compare: "" })}>Stop comparing</button>

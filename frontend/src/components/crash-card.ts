@@ -20,9 +20,9 @@ export class CrashCard extends LitElement {
 
   override render(): TemplateResult {
     const { crash } = this;
-    return html`<section data-testid="crash" role="alert">
-      <h2>Out of memory</h2>
-      <p class="headline" data-testid="crash-headline">${crash.headline}</p>
+    return html`<section data-testid="crash" aria-labelledby="crash">
+      <h2 id="crash">Out of memory</h2>
+      <p class="headline" role="alert" data-testid="crash-headline">${crash.headline}</p>
       <div class="columns">
         <div>${this.#picture()} ${this.#facts()}</div>
         ${this.#changes()}

@@ -6,10 +6,11 @@ import { exactBytes, formatBytes, type Unit } from "../format/bytes";
 import type { Theme } from "../host/theme";
 import { base, tooltips } from "../style/shared";
 import { tickLabel, zoomedAxis, type ByteAxis } from "../views/axis";
-import type { Band, ChartData, Level, Pin, Told, Trend } from "../views/chart";
+import { chartRecords, type Band, type ChartData, type Level, type Pin, type Told, type Trend } from "../views/chart";
 import { placed, type Box } from "../views/labels";
 import { panned, within, zoomed, WHOLE, type Range, type Stretch } from "../views/stretch";
-import "./chart-export";
+import "./export-menu";
+import { onCard } from "./picture";
 import { Resized } from "./resized";
 
 const HEIGHT = 278;
@@ -51,7 +52,8 @@ export class CurveChart extends LitElement {
   @property() caption = "";
   @property({ attribute: false }) describe: (index: number) => Told = () => ({ title: "", where: "", figures: [] });
   @property() label = "";
-  /** What files that are saved of it are named by. */
+  /** What files that are saved of it are named by: a run, and what of it. */
+  @property() run = "";
   @property() name = "chart";
   @property() unit: Unit = "GiB";
   /** A change of theme draws the canvas anew: it cannot follow custom properties by itself. */
@@ -131,24 +133,19 @@ export class CurveChart extends LitElement {
               Show all
             </button>`
       }
-      <memest-chart-export .data=${this.data} .picture=${() => this.#picture()} name=${this.name}></memest-chart-export>
+      <memest-export-menu
+        data-testid="chart-export"
+        run=${this.run}
+        name=${this.name}
+        .records=${() => chartRecords(this.data)}
+        .picture=${() => this.#picture()}
+      ></memest-export-menu>
       ${told ? this.#tooltip(told) : nothing}`;
   }
 
-  /** What is drawn, on the ground of the card. */
   #picture(): HTMLCanvasElement | null {
     const drawn = this.plot.querySelector("canvas");
-    if (!drawn) {
-      return null;
-    }
-    const picture = document.createElement("canvas");
-    picture.width = drawn.width;
-    picture.height = drawn.height;
-    const context = picture.getContext("2d")!;
-    context.fillStyle = getComputedStyle(this).getPropertyValue("--card");
-    context.fillRect(0, 0, picture.width, picture.height);
-    context.drawImage(drawn, 0, 0);
-    return picture;
+    return drawn && onCard(drawn);
   }
 
   #tooltip({ title, where, figures, left, top }: Told & { left: number; top: number }): TemplateResult {
@@ -631,15 +628,10 @@ export class CurveChart extends LitElement {
       .reset:hover {
         background: var(--hover);
       }
-      memest-chart-export {
+      memest-export-menu {
         position: absolute;
         right: 0;
-        bottom: -22px;
-        opacity: 0;
-      }
-      :host(:hover) memest-chart-export,
-      memest-chart-export:focus-within {
-        opacity: 1;
+        bottom: -6px;
       }
     `,
   ];

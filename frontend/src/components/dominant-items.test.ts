@@ -22,4 +22,8 @@ it("dominant items give words, exact bytes and shares", async () => {
     "update temporary × 2 1000 B asked for 1.2KiB 40.0 %",
   ]);
   expect(text(byTestId(card.shadowRoot!, "dominant-total")[0])).toBe("together 1.8KiB 60.0 %");
+  const flag = (of: DominantItems): string => text(of.shadowRoot!.querySelector(".flag")!);
+  expect([flag(card), byTestId(card.shadowRoot!, "dominant-none").length]).toEqual(["⚑", 0]);
+  const little = await shown(new DominantItems(), { dominant: [{ ...entry, share: 0.049 }] });
+  expect([flag(little), byTestId(little.shadowRoot!, "dominant-none").length]).toEqual(["", 1]);
 });

@@ -1,4 +1,4 @@
-import { css, html, LitElement, type TemplateResult } from "lit";
+import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { formatBytes, formatFraction, formatShape, type Unit } from "../format/bytes";
 import type { Bytes, Dominant, DominantPart } from "../model/types";
@@ -12,6 +12,9 @@ import "./term";
 /** From this share of the whole thing on, it is told that a part holds more than was asked for. */
 const WORTH_TELLING = 0.01;
 
+/** Below this share of the peak nothing is flagged, as in tensorboard_plugin_memest/memory/dominant.py: it is only the largest. */
+const DECIDES = 0.05;
+
 /** The few things that hold most of the peak, each with everything that exists because of it. */
 @customElement("memest-dominant-items")
 export class DominantItems extends LitElement {
@@ -24,13 +27,10 @@ export class DominantItems extends LitElement {
         <h2><memest-term word="dominant">Dominant items</memest-term></h2>
         <span class="soft">what holds most of the peak</span>
       </header>
-      ${
-        this.dominant.length
-          ? html`<ol>
-              ${this.dominant.map((entry, n) => this.#entry(entry, n === 0))}
-            </ol>`
-          : html`<p class="soft">Nothing stands out: no variable and no layer holds much of the peak alone.</p>`
-      }
+      ${this.dominant.some(decides) ? nothing : NOTHING}
+      <ol>
+        ${this.dominant.map((entry, n) => this.#entry(entry, n === 0))}
+      </ol>
     `;
   }
 
@@ -40,7 +40,9 @@ export class DominantItems extends LitElement {
     return html`<li>
       <details ?open=${first} data-testid="dominant" data-name=${entry.name}>
         <summary>
-          <span class="flag" title="one of the few that decide" aria-hidden="true">⚑</span>
+          <span class="flag" title="one of the few that decide" aria-hidden="true"
+            >${decides(entry) ? "⚑" : nothing}</span
+          >
           <span class="what"><code>${entry.name}</code> <span class="soft">${shape}</span></span>
           <span class="bar" role="presentation">${this.#shares(entry.parts)}</span>
           <b class="number">${bytes(entry.bytes, this.unit)}</b>
@@ -109,6 +111,9 @@ export class DominantItems extends LitElement {
     bars,
     fields,
     css`
+      p {
+        margin: 0 0 4px;
+      }
       ol {
         list-style: none;
         margin: 0;
@@ -165,3 +170,9 @@ export class DominantItems extends LitElement {
     `,
   ];
 }
+
+const decides = ({ share }: Dominant): boolean => share >= DECIDES;
+
+const NOTHING = html`<p class="soft" data-testid="dominant-none">
+  Nothing stands out: no variable and no layer holds much of the peak alone.
+</p>`;

@@ -7,7 +7,7 @@ import { bars } from "./bar";
 import type { Change } from "./changes-table";
 import "./changes-table";
 import { bytes, titleOf } from "./figure";
-import "./records-export";
+import "./export-menu";
 
 /** The data pipeline on the host, stage by stage: what each holds, why, and which changes would need less. */
 @customElement("memest-host-card")
@@ -26,13 +26,13 @@ export class HostCard extends LitElement {
             slack_bytes ? html`, and up to ${bytes(slack_bytes, this.unit)} of allocators' overhead` : nothing
           }${startup_bytes > peak_bytes ? html`; for a moment at the start ${bytes(startup_bytes, this.unit)}` : nothing}
         </span>
-        <memest-records-export
+        <memest-export-menu
           class="controls"
           data-testid="host-export"
           run=${this.run}
           name="pipeline"
           .records=${() => stages.map(({ name, bytes, elements, element_bytes, reason }) => ({ stage: name, bytes, elements, element_bytes, reason }))}
-        ></memest-records-export>
+        ></memest-export-menu>
       </header>
       <table>
         <thead>

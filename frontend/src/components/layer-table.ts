@@ -5,10 +5,10 @@ import { ref } from "lit/directives/ref.js";
 import { repeat } from "lit/directives/repeat.js";
 import { styleMap } from "lit/directives/style-map.js";
 import { exactBytes, formatShape, formatShare, grouped, type Unit } from "../format/bytes";
-import { CATEGORIES, type Bytes, type BytesPerCategory, type Category, type Total } from "../model/types";
+import { type Bytes, type BytesPerCategory, type Category, type Total } from "../model/types";
 import { categoryFill } from "../style/palette";
 import { base, fields, scrolled, tables } from "../style/shared";
-import { COLUMN_LABELS, sortKeyOf, type Column } from "../views/layer-columns";
+import { COLUMN_LABELS, isCategory, sortKeyOf, type Column } from "../views/layer-columns";
 import { nextSorting, type Sorting, type SortKey, type TreeRow } from "../views/layer-tree";
 import { sortText } from "../views/layer-view";
 import { segmentsOf } from "../views/phases";
@@ -442,5 +442,3 @@ function categoryHead(category: Category): TemplateResult {
     >
     ${rest.join(" ")}`;
 }
-
-const isCategory = (column: Column): column is Category => CATEGORIES.includes(column as Category);

@@ -11,7 +11,7 @@ import { counted, phaseLabel } from "../views/words";
 import { choose } from "./choose";
 import "./layer-table";
 import "./menu";
-import "./records-export";
+import "./export-menu";
 import "./term";
 
 /** Every layer with its bytes at the peak, nested ones as a tree; what is on show of it is chosen here. */
@@ -71,13 +71,13 @@ export class LayersCard extends LitElement {
               : nothing
           }</span
         >
-        <memest-records-export
+        <memest-export-menu
           class="controls"
           data-testid="layers-export"
           run=${this.run}
           name="layers"
           .records=${() => layerRecords(this.#tree.list(sortingOf(place), filterOf(place)), this.#available)}
-          ><p class="soft">Every layer that the filter lets through, folded or not.</p></memest-records-export
+          ><p class="soft">Every layer that the filter lets through, folded or not.</p></memest-export-menu
         >
       </header>
       ${this.#tools()}
@@ -170,7 +170,9 @@ export class LayersCard extends LitElement {
               </div>`
           : nothing
       }
-      <memest-menu label="Columns" data-testid="layers-columns">${this.#columnChoice()}</memest-menu>
+      <memest-menu label="Columns, ${this.#columns().length} of ${this.#available.length}" data-testid="layers-columns"
+        >${this.#columnChoice()}</memest-menu
+      >
     </div>`;
   }
 
@@ -191,11 +193,13 @@ export class LayersCard extends LitElement {
           </label>`,
       )}
       <button type="button" class="link" @click=${() => choose(this, { columns: "" })}>The usual ones</button>
+      <button type="button" class="link" @click=${() => choose(this, { columns: joined(this.#available) })}>All</button>
     </fieldset>`;
   }
 
   #columns(): Column[] {
-    return shownColumns(this.#available, parted(this.place.columns));
+    const { place } = this;
+    return shownColumns(this.estimate, this.#available, parted(place.columns), [place.category, sortingOf(place).key]);
   }
 
   #chooseColumn(column: Column, on: boolean): void {
@@ -257,7 +261,7 @@ export class LayersCard extends LitElement {
         font-weight: 600;
         padding: 0 0 4px;
       }
-      memest-records-export p {
+      memest-export-menu p {
         margin: 4px 0 0;
         font-size: 12px;
         max-width: 26ch;

@@ -9,12 +9,12 @@ import { CATEGORIES, GROUPINGS, type AliveItem, type Grouping, type Moment, type
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card, fields, keys, scrolled, segments, tables } from "../style/shared";
 import { formatTick } from "../views/curves";
-import { counted, phaseLabel } from "../views/words";
+import { counted, phaseLabel, shortened } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
 import { bytes, plainBytes } from "./figure";
 import { ITEM_COLUMNS, itemTable } from "./item-rows";
-import "./records-export";
+import "./export-menu";
 import { ROW_HEIGHT, RowWindow } from "./row-window";
 import "./treemap";
 
@@ -95,12 +95,13 @@ export class MomentCard extends LitElement {
           </div>
           ${
             moment
-              ? html`<memest-records-export
+              ? html`<memest-export-menu
                   data-testid="alive-export"
                   run=${this.run}
                   name="alive"
                   .records=${() => aliveRecords(moment)}
-                ></memest-records-export>`
+                  .picture=${() => this.renderRoot.querySelector("memest-treemap")?.picture() ?? null}
+                ></memest-export-menu>`
               : nothing
           }
         </div>
@@ -112,7 +113,7 @@ export class MomentCard extends LitElement {
   #words(moment: Moment): TemplateResult {
     const where = this.phase === null ? "of the profile" : `of the predicted ${phaseLabel(this.phase).toLowerCase()}`;
     return html`${bytes(moment.bytes, this.unit)} in ${counted(moment.count, "buffer")}, after
-      ${formatTick(moment.tick, moment.unit)} ${where}, <code>${moment.op}</code>`;
+      ${formatTick(moment.tick, moment.unit)} ${where}, <code title=${moment.op}>${shortened(moment.op, 80)}</code>`;
   }
 
   #body(moment: Moment | undefined): TemplateResult {

@@ -77,17 +77,11 @@ export class PeaksCard extends LitElement {
     </div>`;
   }
 
-  #nothing(): TemplateResult {
+  #nothing(): TemplateResult | typeof nothing {
     if (this.peaks.state === "failed") {
       return html`<p class="failed" role="alert">${this.peaks.message}</p>`;
     }
-    if (this.overview.measured.devices.length && !valueOf(this.peaks)) {
-      return html`<p class="soft waiting">Loading …</p>`;
-    }
-    return html`<p class="soft" data-testid="no-peaks">
-      No step of this run was measured. Add <code>memest.MemoryCallback(logdir)</code> to
-      <code>model.fit(callbacks=[…])</code> to see what each step really needed.
-    </p>`;
+    return this.overview.measured.devices.length ? html`<p class="soft waiting">Loading …</p>` : nothing;
   }
 
   #totals(): TemplateResult[] {
@@ -128,6 +122,8 @@ export class PeaksCard extends LitElement {
     const noun = what === "evaluate" || what === "predict" ? "batch" : "step";
     return html`
       <memest-curve-chart
+        run=${this.overview.name}
+        name="peaks"
         data-testid="peaks-chart"
         data-device=${peaks.device}
         data-what=${what}
@@ -227,6 +223,9 @@ export class PeaksCard extends LitElement {
       }
     `,
     css`
+      .key {
+        margin-right: 92px;
+      }
       .line {
         display: inline-block;
         width: 14px;

@@ -17,6 +17,7 @@ import "./notes-card";
 import "./peaks-card";
 import "./phase-bars";
 import "./step-card";
+import { lacksMeasurements } from "./unmeasured-card";
 import "./verdict-card";
 import "./what-if-card";
 
@@ -47,7 +48,11 @@ const SLOTS: readonly Slot[] = [
     title: "",
     width: "whole",
     draw: ({ overview, shown }) =>
-      html`<memest-verdict-card .overview=${overview} .unit=${shown.place.unit}></memest-verdict-card>`,
+      html`<memest-verdict-card
+        .overview=${overview}
+        .host=${valueOf(shown.host)?.host ?? null}
+        .unit=${shown.place.unit}
+      ></memest-verdict-card>`,
   },
   {
     id: "problems",
@@ -87,7 +92,9 @@ const SLOTS: readonly Slot[] = [
     title: "Phases",
     width: "half",
     draw: ({ overview, shown }) =>
-      html`<memest-phase-bars .overview=${overview} .unit=${shown.place.unit}></memest-phase-bars>`,
+      overview.estimate || overview.measured.devices.length
+        ? html`<memest-phase-bars .overview=${overview} .unit=${shown.place.unit}></memest-phase-bars>`
+        : null,
   },
   {
     id: "dominant",
@@ -102,20 +109,22 @@ const SLOTS: readonly Slot[] = [
     title: "One step",
     width: "paired",
     draw: ({ overview, shown, theme }) =>
-      html`<memest-step-card
-        .overview=${overview}
-        .phase=${phaseOf(shown) ?? "step"}
-        .curve=${shown.curve}
-        .profileId=${profileOf(shown)}
-        .profile=${shown.profile}
-        .aligned=${shown.aligned}
-        .xprof=${xprofSessionOf(shown)}
-        .stretch=${shown.place.step}
-        .time=${shown.place.time}
-        .mark=${markOf(shown)}
-        .unit=${shown.place.unit}
-        .theme=${theme}
-      ></memest-step-card>`,
+      overview.estimate || overview.measured.profiles.length
+        ? html`<memest-step-card
+            .overview=${overview}
+            .phase=${phaseOf(shown) ?? "step"}
+            .curve=${shown.curve}
+            .profileId=${profileOf(shown)}
+            .profile=${shown.profile}
+            .aligned=${shown.aligned}
+            .xprof=${xprofSessionOf(shown)}
+            .stretch=${shown.place.step}
+            .time=${shown.place.time}
+            .mark=${markOf(shown)}
+            .unit=${shown.place.unit}
+            .theme=${theme}
+          ></memest-step-card>`
+        : null,
   },
   {
     id: "alive",
@@ -143,14 +152,16 @@ const SLOTS: readonly Slot[] = [
     title: "Measured peaks",
     width: "paired",
     draw: ({ overview, shown, theme }) =>
-      html`<memest-peaks-card
-        .overview=${overview}
-        .peaks=${shown.peaks}
-        .chosen=${shown.place.series}
-        .stretch=${shown.place.steps}
-        .unit=${shown.place.unit}
-        .theme=${theme}
-      ></memest-peaks-card>`,
+      wasMeasured(overview)
+        ? html`<memest-peaks-card
+            .overview=${overview}
+            .peaks=${shown.peaks}
+            .chosen=${shown.place.series}
+            .stretch=${shown.place.steps}
+            .unit=${shown.place.unit}
+            .theme=${theme}
+          ></memest-peaks-card>`
+        : null,
   },
   {
     id: "layers",
@@ -202,12 +213,26 @@ const SLOTS: readonly Slot[] = [
     },
   },
   {
+    id: "unmeasured",
+    title: "Not measured yet",
+    width: "paired",
+    draw: ({ overview }) =>
+      lacksMeasurements(overview)
+        ? html`<memest-unmeasured-card .overview=${overview}></memest-unmeasured-card>`
+        : null,
+  },
+  {
     id: "notes",
     title: "Assumptions and notes",
     width: "paired",
     draw: ({ overview }) => html`<memest-notes-card .overview=${overview}></memest-notes-card>`,
   },
 ];
+
+/** Whether peaks of steps, the process's resident set or a GPU's totals were recorded. */
+function wasMeasured({ measured: { devices, totals, host } }: Overview): boolean {
+  return devices.length > 0 || (totals ?? []).length > 0 || host !== null;
+}
 
 /** What shows that a person has gone on from where a link led. */
 const MOVES = ["wheel", "pointerdown", "keydown", "touchstart"] as const;

@@ -46,7 +46,9 @@ export class RunPicker extends LitElement {
       return;
     }
     const [seen, shown] = [list.getBoundingClientRect(), on.getBoundingClientRect()];
-    list.scrollTop += Math.min(0, shown.top - seen.top) + Math.max(0, shown.bottom - seen.bottom);
+    // Browsers scroll by whole pixels.
+    list.scrollTop +=
+      Math.min(0, Math.floor(shown.top - seen.top)) + Math.max(0, Math.ceil(shown.bottom - seen.bottom));
   }
 
   override render(): TemplateResult {
@@ -82,7 +84,7 @@ export class RunPicker extends LitElement {
     return html`<div class="option ${on ? "on" : ""}" data-testid="run-option" data-run=${run.name}>
       <label>
         <input type="radio" name="run" value=${run.name} .checked=${on} @change=${() => this.#show(run.name)} />
-        <span class="name"
+        <span class="name" title=${run.name}
           >${run.name}${
             run.problems.length
               ? html`<span class="mark" title=${run.problems.join("\n")} role="img" aria-label="has problems">!</span>`
@@ -133,6 +135,10 @@ export class RunPicker extends LitElement {
         padding: 0;
         min-width: 0;
       }
+      .crashed,
+      .mark {
+        flex: none;
+      }
       legend {
         float: left;
         padding: 0;
@@ -153,6 +159,7 @@ export class RunPicker extends LitElement {
         min-height: 44px;
       }
       .option {
+        flex: none;
         display: flex;
         border: 1px solid var(--edge);
         border-radius: var(--radius);
@@ -161,7 +168,7 @@ export class RunPicker extends LitElement {
       label {
         position: relative;
         display: grid;
-        padding: 4px 12px 5px;
+        padding: 4px 10px 5px;
         cursor: pointer;
         min-width: 0;
         border-radius: inherit;
@@ -193,7 +200,11 @@ export class RunPicker extends LitElement {
       }
       .name {
         font-weight: 600;
-        overflow-wrap: anywhere;
+        /* Hovering tells all of it. */
+        max-width: 60ch;
+        overflow: hidden;
+        text-overflow: ellipsis;
+        white-space: nowrap;
       }
       .headline {
         color: var(--soft);

@@ -86,7 +86,6 @@ export class StepCard extends LitElement {
         ${estimate ? this.#predicted(axis, levels) : nothing}
         ${headline ? this.#measured(headline, axis, levels) : nothing}
       </div>
-      ${headline ? nothing : NO_PROFILE}
       ${
         this.#over
           ? html`<memest-op-differences .aligned=${this.#over} .unit=${this.unit}></memest-op-differences>`
@@ -171,7 +170,8 @@ export class StepCard extends LitElement {
     }
     const { op = "" } = curve.peak ?? {};
     return html`<memest-curve-chart
-        name="${kind}"
+        run=${this.overview.name}
+        name=${kind}
         data-testid="${kind}-chart"
         data-peak-bytes=${curve.peak_bytes}
         data-events=${timeline.ticks.length}
@@ -285,7 +285,7 @@ export class StepCard extends LitElement {
         font-size: 12px;
       }
       .key {
-        margin: 2px 0 0 70px;
+        margin: 2px 92px 0 70px;
       }
       .line {
         display: inline-block;
@@ -296,12 +296,7 @@ export class StepCard extends LitElement {
       }
       .below {
         font-size: 11.5px;
-        margin: 2px 0 0 70px;
-      }
-      .missing {
-        margin: 12px 0 0;
-        border-top: 1px solid var(--line);
-        padding-top: 10px;
+        margin: 2px 92px 0 70px;
       }
       .failed {
         color: var(--bad);
@@ -329,11 +324,6 @@ export class StepCard extends LitElement {
     `,
   ];
 }
-
-const NO_PROFILE = html`<p class="missing soft" data-testid="no-profile">
-  This run has no memory profile. To see a measured step beside the predicted one, profile a few: pass
-  <code>memest.MemoryCallback(logdir, profile_batch=(2, 4))</code> to <code>model.fit(callbacks=[…])</code>.
-</p>`;
 
 /** What a chart draws, and how its moments are told and found on the server. */
 interface Lines {

@@ -27,24 +27,26 @@ export class TopBar extends LitElement {
         .others=${this.others}
         .unit=${this.unit}
       ></memest-run-picker>
-      <memest-limit-field
-        .gpus=${this.gpus}
-        .limit=${this.limit}
-        .recorded=${this.recordedLimit}
-        .refused=${this.limitError}
-      ></memest-limit-field>
-      <div class="segments" role="group" aria-label="Unit" data-testid="unit-switch">
-        ${UNITS.map(
-          (unit) =>
-            html`<button
-              type="button"
-              aria-pressed=${unit === this.unit ? "true" : "false"}
-              title=${unit === "B" ? "Exact bytes" : `Binary units, ${unit} and smaller`}
-              @click=${() => choose(this, { unit })}
-            >
-              ${unit}
-            </button>`,
-        )}
+      <div class="judged">
+        <memest-limit-field
+          .gpus=${this.gpus}
+          .limit=${this.limit}
+          .recorded=${this.recordedLimit}
+          .refused=${this.limitError}
+        ></memest-limit-field>
+        <div class="segments" role="group" aria-label="Unit" data-testid="unit-switch">
+          ${UNITS.map(
+            (unit) =>
+              html`<button
+                type="button"
+                aria-pressed=${unit === this.unit ? "true" : "false"}
+                title=${unit === "B" ? "Exact bytes" : `Binary units, ${unit} and smaller`}
+                @click=${() => choose(this, { unit })}
+              >
+                ${unit}
+              </button>`,
+          )}
+        </div>
       </div>
     `;
   }
@@ -62,8 +64,14 @@ export class TopBar extends LitElement {
         border-bottom: 1px solid var(--edge);
         padding: 10px 24px;
       }
+      .judged {
+        display: flex;
+        flex-wrap: wrap;
+        align-items: center;
+        gap: 8px 18px;
+      }
       memest-run-picker {
-        flex: 1 1 420px;
+        flex: 1 1 640px;
         min-width: 0;
       }
     `,

@@ -8,6 +8,7 @@ import { base, fields, tooltips } from "../style/shared";
 import type { Box } from "../views/labels";
 import { treemapOf, type GroupBox } from "../views/treemap";
 import { counted } from "../views/words";
+import { onCard } from "./picture";
 import { Resized } from "./resized";
 
 const HEIGHT = 320;
@@ -72,6 +73,11 @@ export class Treemap extends LitElement {
         ${reachable.map(({ group, box }, n) => this.#group(group, box, n))}
       </div>
       ${this.told ? this.#tooltip(this.told) : nothing}`;
+  }
+
+  /** What is drawn, to be saved. */
+  picture(): HTMLCanvasElement {
+    return onCard(this.canvas);
   }
 
   #group(group: MomentGroup, box: Box, n: number): TemplateResult {
@@ -236,4 +242,10 @@ export class Treemap extends LitElement {
 /** What a buffer is, and whose, in few words. */
 function shortName({ role, variable, name }: AliveItem): string {
   return `${role} ${(variable ?? name).split("/").slice(-2).join("/")}`;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "memest-treemap": Treemap;
+  }
 }

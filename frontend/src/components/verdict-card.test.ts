@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { byTestId, shown, text } from "../testing/dom";
-import { crash, measuredSteps, overview } from "../testing/samples";
+import type { Advice, Overview } from "../model/types";
+import { advice, crash, host, measuredSteps, overview } from "../testing/samples";
 import { VerdictCard } from "./verdict-card";
 
 describe("the verdict", () => {
@@ -53,6 +54,45 @@ describe("the verdict", () => {
     const unlimited = await shown(new VerdictCard(), { overview: overview("a", { crash: crash() }) });
     expect(text(byTestId(unlimited.shadowRoot!, "verdict-sentence")[0])).toBe("The run ran out of memory in step 2.");
     expect(byTestId(unlimited.shadowRoot!, "verdict-predicted")).toEqual([]);
+  });
+
+  it("holds no prediction against a run that ended before it needed all", async () => {
+    const measured = measuredSteps({ difference: 0.7 });
+    const card = await shown(new VerdictCard(), { overview: overview("a", { measured, crash: crash() }) });
+    expect(byTestId(card.shadowRoot!, "difference")).toEqual([]);
+    expect(text(byTestId(card.shadowRoot!, "measured-peak")[0])).toContain("until it ran out");
+  });
+
+  it("names the smallest change that fits and the one that saves most", async () => {
+    const [sample] = advice().levers;
+    const levers = [["a", 1900] as const, ["b", 500] as const].map(([name, needs_bytes]) => ({
+      ...sample!,
+      ...{ name, title: `Change ${name}`, needs_bytes },
+    }));
+    const smallest = (name: string): Advice =>
+      advice({ limit_bytes: 2000, levers, combination: { names: [name], peak_bytes: 0, needs_bytes: 1900 } });
+    const told = async (change: Partial<Overview>): Promise<string> => {
+      const card = await shown(new VerdictCard(), { overview: overview("a", change), unit: "B" });
+      return byTestId(card.shadowRoot!, "verdict-fix").map(text).join("");
+    };
+    expect(await told({ verdict, advice: smallest("a") })).toBe(
+      "Smallest change that fits: Change a, then it needs at most 1,900B. What saves most: Change b, then at most 500B. All changes",
+    );
+    expect(await told({ verdict, advice: smallest("b") })).not.toContain("What saves most");
+    const fits = { ...verdict, outcome: "fits" as const };
+    expect(await told({ verdict: fits, advice: smallest("a") })).toBe("");
+    expect(await told({ verdict: fits, crash: crash(), advice: smallest("a") })).toContain("Change b");
+  });
+
+  it("says what the data pipeline holds where that is all there is", async () => {
+    const card = await shown(new VerdictCard(), {
+      overview: overview("a", { estimate: null }),
+      host: host(),
+      unit: "B",
+    });
+    expect(text(byTestId(card.shadowRoot!, "verdict-sentence")[0])).toMatch(
+      /^The data pipeline holds [\d,]+B of the host/,
+    );
   });
 
   it("keeps the data pipeline apart where there is one", async () => {

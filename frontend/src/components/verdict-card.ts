@@ -1,7 +1,7 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { exactBytes, formatDifference, formatRange, grouped, type Unit } from "../format/bytes";
-import type { Advice, Measured, Overview, Verdict } from "../model/types";
+import type { Advice, HostEstimate, Measured, Overview } from "../model/types";
 import { base, card, fields } from "../style/shared";
 import { deviceOf } from "../views/device";
 import { counted, modeLabel, phaseLabel, poolLabel } from "../views/words";
@@ -15,6 +15,8 @@ const RAN_OUT = "ran out of memory";
 @customElement("memest-verdict-card")
 export class VerdictCard extends LitElement {
   @property({ attribute: false }) overview!: Overview;
+  /** What is known of the data pipeline: the one thing that a run may be about without an estimate. */
+  @property({ attribute: false }) host: HostEstimate | null = null;
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
@@ -39,6 +41,9 @@ export class VerdictCard extends LitElement {
     }
     if (measured.peak_bytes !== null) {
       return html`Used ${bytes(measured.peak_bytes, this.unit)} at its peak, measured.`;
+    }
+    if (this.host) {
+      return html`The data pipeline holds ${bytes(this.host.peak_bytes, this.unit)} of the host's memory at its peak.`;
     }
     return "Neither an estimate nor a measured peak of this run was recorded.";
   }
@@ -65,28 +70,41 @@ export class VerdictCard extends LitElement {
       : nothing;
   }
 
-  /** The smallest change that makes it fit, where it does not. */
+  /** What would help: the smallest change that makes it fit, and the one that saves most. */
   #fix(): TemplateResult | typeof nothing {
-    const { verdict, advice } = this.overview;
-    if (!verdict || verdict.outcome === "fits") {
+    const { verdict, advice, crash } = this.overview;
+    if (!crash && (!verdict || verdict.outcome === "fits")) {
       return nothing;
     }
     return html`<p class="why" data-testid="verdict-fix">
-      ${advice ? this.#smallest(verdict, advice) : ASK_FOR_ADVICE}
+      ${advice ? html`${this.#smallest(advice)} ${this.#best(advice)} <button type="button" class="link" @click=${() => showCard(this, "advice")}>All changes</button>` : ASK_FOR_ADVICE}
     </p>`;
   }
 
-  #smallest(verdict: Verdict, { combination, levers, limit_bytes }: Advice): TemplateResult {
+  #smallest({ combination, levers, limit_bytes, fits }: Advice): TemplateResult | typeof nothing {
+    if (fits) {
+      return nothing;
+    }
     const forOther =
-      limit_bytes === verdict.limit_bytes ? nothing : html` for the limit of ${bytes(limit_bytes, this.unit)}`;
+      limit_bytes === this.overview.verdict?.limit_bytes
+        ? nothing
+        : html` for the limit of ${bytes(limit_bytes, this.unit)}`;
     if (!combination) {
-      return html`No change that was tried makes it fit${forOther}.
-        <button type="button" class="link" @click=${() => showCard(this, "advice")}>What was tried</button>`;
+      return html`No change that was tried makes it fit${forOther}.`;
     }
     const titles = combination.names.map((name) => levers.find((lever) => lever.name === name)?.title ?? name);
     return html`Smallest change that fits${forOther}: <b>${titles.join(" and ")}</b>, then it needs at most
-      ${bytes(combination.needs_bytes, this.unit)}.
-      <button type="button" class="link" @click=${() => showCard(this, "advice")}>All changes</button>`;
+      ${bytes(combination.needs_bytes, this.unit)}.`;
+  }
+
+  /** The change that saves most, where it is not the smallest that fits. */
+  #best({ combination, levers }: Advice): TemplateResult | typeof nothing {
+    const [most] = levers.filter(({ saving_bytes }) => saving_bytes > 0).sort((a, b) => a.needs_bytes - b.needs_bytes);
+    return most && combination?.names.join() !== most.name
+      ? html`<span data-testid="verdict-best"
+          >What saves most: <b>${most.title}</b>, then at most ${bytes(most.needs_bytes, this.unit)}.</span
+        >`
+      : nothing;
   }
 
   #risks(): TemplateResult[] {
@@ -124,7 +142,7 @@ export class VerdictCard extends LitElement {
   }
 
   #figures(): TemplateResult[] {
-    const { estimate, verdict, measured } = this.overview;
+    const { estimate, verdict, measured, crash } = this.overview;
     const figures: TemplateResult[] = [];
     if (estimate) {
       const phase = estimate.phases.find(({ name }) => name === estimate.peak_phase);
@@ -134,9 +152,10 @@ export class VerdictCard extends LitElement {
           "Predicted peak",
           "predicted-peak",
           bytes(estimate.peak_bytes, this.unit),
-          spread
-            ? html`<memest-term word="range">can be ${spread}</memest-term>`
-            : `in ${inPhase(estimate.peak_phase)}`,
+          html`in
+          ${inPhase(estimate.peak_phase)}${
+            spread ? html`, <memest-term word="range">can be ${spread}</memest-term>` : nothing
+          }`,
         ),
       );
     }
@@ -148,14 +167,17 @@ export class VerdictCard extends LitElement {
             "Measured peak",
             "measured-peak",
             bytes(measured.peak_bytes, this.unit),
-            measured.difference === null
-              ? device
-                ? `${device.device}, ${counted(device.steps, "step")}`
-                : ""
-              : html`prediction
-                  <span data-testid="difference" data-fraction=${measured.difference}
-                    >${formatDifference(measured.difference)}</span
-                  >${device ? `, ${counted(device.steps, "step")}` : ""}`,
+            // What it would have needed beyond is not known, so no prediction can be held against it.
+            crash
+              ? "until it ran out"
+              : measured.difference === null
+                ? device
+                  ? `${device.device}, ${counted(device.steps, "step")}`
+                  : ""
+                : html`prediction
+                    <span data-testid="difference" data-fraction=${measured.difference}
+                      >${formatDifference(measured.difference)}</span
+                    >${device ? `, ${counted(device.steps, "step")}` : ""}`,
             pipelineNote(measured, this.unit),
           ),
     );
@@ -167,7 +189,7 @@ export class VerdictCard extends LitElement {
           short ? "Short by" : "To spare",
           "margin",
           html`<span class="margin">${bytes(Math.abs(verdict.margin_bytes), this.unit)}</span>`,
-          this.overview.crash ? html`predicted: ${verdict.outcome}` : verdict.outcome,
+          crash ? html`predicted: ${verdict.outcome}` : verdict.outcome,
         ),
       );
     }
@@ -203,7 +225,9 @@ export class VerdictCard extends LitElement {
       }
       .words {
         flex: 1 1 520px;
+        min-width: 0;
         max-width: 1200px;
+        overflow-wrap: anywhere;
       }
       h1 {
         margin: 0;
@@ -241,6 +265,7 @@ export class VerdictCard extends LitElement {
       }
       dl div {
         min-width: 96px;
+        max-width: 30ch;
       }
       dt,
       dd.note {

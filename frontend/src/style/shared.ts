@@ -15,6 +15,8 @@ export const base = css`
   code {
     font: 12px var(--mono);
     overflow-wrap: anywhere;
+    /* Names may hold marks that turn the direction of writing, which must end with the name. */
+    unicode-bidi: isolate;
   }
   .soft {
     color: var(--soft);

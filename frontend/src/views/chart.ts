@@ -1,3 +1,4 @@
+import type { Fields } from "../format/records";
 import type { Bytes, Span } from "../model/types";
 
 /** What a chart draws; colours are names of custom properties, so that both themes work. */
@@ -12,6 +13,14 @@ export interface ChartSeries {
 export interface ChartData {
   x: readonly number[];
   series: readonly ChartSeries[];
+}
+
+/** One record a moment for other programs, every number exact. */
+export function chartRecords({ x, series }: ChartData): Fields[] {
+  return x.map((at, n) => ({
+    x: at,
+    ...Object.fromEntries(series.map(({ label, values }) => [label, values[n] ?? null])),
+  }));
 }
 
 /** A level across the whole chart: the limit, the predicted peak. */

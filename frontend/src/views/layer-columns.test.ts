@@ -9,8 +9,19 @@ it("offers what an estimate can fill, and shows what a person chose", () => {
   expect(plain).toEqual(["output", "parameters", "picture", "total", "share", "weights", "activations"]);
   const { total } = estimate();
   expect(columnsOf(estimate({ total: { ...total, measured_bytes: 0 } }))).toContain("difference");
-  expect(shownColumns(plain, [])).toEqual(["output", "parameters", "picture", "total", "weights", "activations"]);
-  expect(shownColumns(plain, ["share", "total", "measured"])).toEqual(["total", "share"]);
+  const usual = ["output", "parameters", "picture", "total", "weights", "activations"];
+  expect(shownColumns(estimate(), plain, [])).toEqual(usual);
+  expect(shownColumns(estimate(), plain, ["share", "total", "measured"])).toEqual(["total", "share"]);
+});
+
+it("has no column for a category that holds next to nothing, unless it is asked for", () => {
+  const { total } = estimate();
+  const held = { weights: 2970, inputs: 30, constants: 29 };
+  const value = estimate({ total: { ...total, bytes_per_category: held, bytes_at_peak: 3000 } });
+  const categories = (...asked: string[]): string[] =>
+    shownColumns(value, columnsOf(value), [], asked).filter((column) => column in held);
+  expect(categories()).toEqual(["weights", "inputs"]);
+  expect(categories("constants")).toEqual(["weights", "inputs", "constants"]);
 });
 
 it("exports every number exactly", () => {

@@ -28,10 +28,28 @@ export function columnsOf({ total }: Estimate): Column[] {
   ];
 }
 
-/** Those on show: what a person chose, in the table's order, or all but the share. */
-export function shownColumns(available: readonly Column[], chosen: readonly string[]): Column[] {
-  return available.filter((column) => (chosen.length ? chosen.includes(column) : column !== "share"));
+/** Below this share of the whole a category has no column of its own unless somebody wants it: bars show all of them. */
+const WORTH_A_COLUMN = 0.01;
+
+/**
+ * Those on show: what a person chose, in the table's order, or the usual ones, which are all but the share and categories
+ * that hold next to nothing; what is sorted or filtered by is among them.
+ */
+export function shownColumns(
+  { total }: Estimate,
+  available: readonly Column[],
+  chosen: readonly string[],
+  asked: readonly string[] = [],
+): Column[] {
+  const least = WORTH_A_COLUMN * total.bytes_at_peak;
+  const isUsual = (column: Column): boolean =>
+    column !== "share" && (!isCategory(column) || (total.bytes_per_category[column] ?? 0) >= least);
+  return available.filter((column) =>
+    chosen.length ? chosen.includes(column) : isUsual(column) || asked.includes(column),
+  );
 }
+
+export const isCategory = (column: Column): column is Category => CATEGORIES.includes(column as Category);
 
 /** What a click on a column's head sorts by; null where there is nothing to sort. */
 export function sortKeyOf(column: Column): SortKey | null {
