@@ -14,7 +14,7 @@ from tensorboard_plugin_memest.estimation.small import handle_event
 from tensorboard_plugin_memest.estimation.tag import Tag, variable_tag
 from tensorboard_plugin_memest.estimation.trace import Trace
 from tensorboard_plugin_memest.estimation.variable_store import VariableStore
-from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.estimation.variables import STEP, Variable
 from tensorboard_plugin_memest.memory.category import Category
 
 # Ops that only repeat a value, and up to how many bytes a tensor that is computed ahead may be larger than what it is
@@ -31,25 +31,75 @@ class Birth:
         variable: the variable.
         run: how its first value is computed.
         gone: variables that are there no more by then.
+        moment: of what goes on around it, how many steps come before it.
+        value: number of the tensor made there that is its first value; None if that is computed for it alone.
     """
 
     variable: Variable
     run: EagerRun
     gone: Sequence[Variable] = ()
+    moment: int = 0
+    value: int | None = None
 
 
-def birth_events(births: Iterable[Birth], store: VariableStore, *, handles: bool = False) -> list[Event]:
+def building_events(
+    births: Iterable[Birth], building: EagerRun, store: VariableStore, *, handles: bool
+) -> tuple[list[Event], list[Event]]:
+    """A model is built: variables come to be, and what the code makes besides comes and goes between them.
+
+    Args:
+        births: the variables, in order.
+        building: what the code that builds the model makes besides.
+        store: as for `birth_events`.
+        handles: as for `birth_events`.
+
+    Returns:
+        What happens, and how that goes which the code still holds when it is done: what a step uses of it is among the
+        step's own constants.
+    """
+    tags = [
+        Tag(STEP, made.op, Category.TEMPORARIES, "made by the code that builds the model", None, made.shape, made.dtype)
+        for made in building.made
+    ]
+    buffers = [Buffer(made.bytes, references=1) for made in building.made]
+    held: set[int] = set()
+    events: list[Event] = []
+
+    def go_on(begin: int, end: int) -> None:
+        for number, is_made in building.steps[begin:end]:
+            if is_made:
+                held.add(number)
+                events.append(Event(ALLOCATE, buffers[number], tags[number].name, tags[number]))
+            else:
+                held.remove(number)
+                events.extend(_released(buffers[number], tags[number].name))
+
+    done = 0
+    for birth in births:
+        go_on(done, birth.moment)
+        done = max(done, birth.moment)
+        events += birth_events([birth], store, handles=handles, around=buffers)
+    go_on(done, len(building.steps))
+    left = [event for number in sorted(held) for event in _released(buffers[number], tags[number].name)]
+    return events, left
+
+
+def birth_events(
+    births: Iterable[Birth], store: VariableStore, *, handles: bool = False, around: Sequence[Buffer] = ()
+) -> list[Event]:
     """Variables come to be: their first values are computed, one variable after another, and kept in `store`.
 
     Args:
         births: the variables.
         store: keeps their memory.
         handles: whether their handles lie in the device's memory, too.
+        around: the tensors of what goes on around it, by number.
     """
     events: list[Event] = []
     for birth in births:
         variable, run = birth.variable, birth.run
-        events += [Event(FREE, store.buffers.pop(one), one.name) for one in birth.gone]
+        for one in birth.gone:
+            events += _released(store.buffers.pop(one), one.name)
         buffers = [Buffer(made.bytes) for made in run.made]
         tags = [_tag(variable, made) for made in run.made]
         for number, is_made in run.steps:
@@ -57,15 +107,25 @@ def birth_events(births: Iterable[Birth], store: VariableStore, *, handles: bool
             events.append(Event(ALLOCATE if is_made else FREE, buffers[number], tag.name, tag if is_made else None))
         if handles:
             events.append(handle_event())
-        if run.result is None:
+        if birth.value is not None:
+            kept = around[birth.value]
+        elif run.result is not None:
+            kept = buffers[run.result]
+        else:
             events += existing_events(variable, store)
             continue
-        kept = buffers[run.result]
         # The variable takes over the memory of its first value.
-        kept.references, kept.is_resident = 1, True
+        kept.references += 1
+        kept.is_resident = True
         store.buffers[variable] = kept
         events.append(Event(RELABEL, kept, f"{variable.name} initializer", variable_tag(variable)))
     return events
+
+
+def _released(buffer: Buffer, name: str) -> list[Event]:
+    """Somebody who held a tensor does not any more."""
+    buffer.references -= 1
+    return [] if buffer.references else [Event(FREE, buffer, name)]
 
 
 def shared_birth_events(births: Iterable[Birth], store: VariableStore, *, on_the_host: bool) -> list[Event]:
@@ -216,6 +276,6 @@ def births_of(creations: Creations, trace: Trace, built: int = 0) -> tuple[list[
             variable = passing[number] = trace.variables.passing(creation.name, creation.shape, creation.dtype)
         if variable is not None:
             gone = [passing.pop(one) for one in list(passing) if creations.gone[one] <= number]
-            births.append((number, Birth(variable, creation.run, gone)))
+            births.append((number, Birth(variable, creation.run, gone, creation.moment, creation.value)))
     # Of what nobody sees going, nothing is told.
     return [(number, birth) for number, birth in births if number not in passing], others

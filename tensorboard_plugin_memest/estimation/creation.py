@@ -6,7 +6,7 @@ import contextlib
 import re
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.python.ops import resource_variable_ops
 
 from tensorboard_plugin_memest.estimation.discard import discard_graph
-from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
+from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph, traced_eagerly, value_of
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
 
 _FILLING = (keras.initializers.Zeros, keras.initializers.Ones)
@@ -31,6 +31,8 @@ class Creation:
         dtype: its dtype's name.
         run: what computing its first value does to memory.
         variable: the variable itself, as long as somebody else holds it.
+        moment: how many steps of what goes on around it come before it.
+        value: number of the tensor made there that is its first value; None if that is computed for it alone.
     """
 
     handle: Any
@@ -39,6 +41,8 @@ class Creation:
     dtype: str
     run: EagerRun
     variable: weakref.ref[Any]
+    moment: int = 0
+    value: int | None = None
 
     @property
     def is_held(self) -> bool:
@@ -49,13 +53,15 @@ class Creation:
 class Creations:
     """All variables created inside `recorded`, in order."""
 
-    def __init__(self, real_up_to: int = 0) -> None:
+    def __init__(self, real_up_to: int = 0, around: ScratchGraph | None = None) -> None:
         """No variables yet.
 
         Args:
             real_up_to: bytes up to which a variable is created as ever, with a value, for those who need one.
+            around: the graph in which the code runs that creates them; None where nobody notes what it makes besides.
         """
         self.all: list[Creation] = []
+        self.around = around
         # By number of a variable that is gone, how many there had been when it went.
         self.gone: dict[int, int] = {}
         self._real_up_to = real_up_to
@@ -67,6 +73,13 @@ class Creations:
     def without_value(self) -> list[Creation]:
         """Those that were created without memory."""
         return [creation for creation in self.all if not hasattr(creation.handle, "numpy")]
+
+    def done(self) -> EagerRun:
+        """What the code made besides variables; of what it does from now on, nothing is noted."""
+        around, self.around = self.around, None
+        if around is None:
+            return EagerRun()
+        return EagerRun(around.run_so_far.steps[: around.now], list(around.run_so_far.made))
 
     def discard(self) -> None:
         """Gives up the handles; nothing can be done with them any more, nor with the variables."""
@@ -81,7 +94,9 @@ class Creations:
     def _create(self, create: Callable[..., Any], **arguments: Any) -> Any:
         initial_value = arguments["initial_value"]
         dtype = arguments.get("dtype")
-        run = self._run(initial_value, dtype)
+        moment = self.around.now if self.around is not None else 0
+        value = self._number_of(initial_value)
+        run = self._run(initial_value, dtype) if value is None else _taken_over(initial_value)
         # A tensor of a graph that is being traced gives no variable a value outside of it.
         is_symbolic = tf.is_tensor(initial_value) and not isinstance(initial_value, tf.__internal__.EagerTensor)
         if size_in_bytes(run.shape, run.dtype) <= self._real_up_to and not is_symbolic:
@@ -97,14 +112,24 @@ class Creations:
                 dtype=variable.dtype.name,
                 run=run,
                 variable=weakref.ref(variable, lambda _: self.gone.setdefault(number, len(self.all))),
+                moment=moment,
+                value=value,
             )
         )
         return variable
 
+    def _number_of(self, initial_value: Any) -> int | None:
+        # An eager tensor has no graph, and what is called is no tensor.
+        around = self.around
+        if around is None or getattr(initial_value, "graph", None) is not around:
+            return None
+        return around.number_of(initial_value)
+
     def _run(self, initial_value: Any, dtype: Any) -> EagerRun:
         """What computing a variable's first value does to memory."""
         if not callable(initial_value):
-            return traced_eagerly(lambda: _constant_like(initial_value, dtype))
+            run = traced_eagerly(lambda: _constant_like(initial_value, dtype))
+            return replace(run, value=value_of(initial_value)) if tf.is_tensor(initial_value) else run
         filled = _filled(initial_value)
         if filled is None:
             return traced_eagerly(initial_value)
@@ -147,6 +172,11 @@ def _filled(initial_value: Callable[[], Any]) -> tuple[type, tuple[int, ...], st
     if type(initializer) not in _FILLING or not isinstance(variable, keras.Variable):
         return None
     return type(initializer), tuple(variable._shape), variable._dtype
+
+
+def _taken_over(value: tf.Tensor) -> EagerRun:
+    """Nothing is made for a first value that is there."""
+    return EagerRun(shape=tuple(value.shape), dtype=value.dtype.name, value=value_of(value))
 
 
 def _constant_like(value: Any, dtype: Any) -> tf.Tensor:

@@ -82,7 +82,7 @@ def traced_eagerly(function: Callable[[], Any]) -> EagerRun:
     run.shape = tuple(result.shape)
     run.dtype = result.dtype.name
     run.recipe = _recipe(graph, result)
-    run.value = _value(graph, result)
+    run.value = value_of(result)
     return run
 
 
@@ -91,16 +91,17 @@ def _output(tensor: Any) -> Output:
     return Output(shape, tensor.dtype.name, 0 if shape is None else size_in_bytes(shape, tensor.dtype))
 
 
-def _value(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> np.ndarray | None:
-    if not is_small(result.shape) or result.dtype == tf.string:
+def value_of(result: tf.Tensor) -> np.ndarray | None:
+    """The value of an eager tensor, or of one that code in a scratch graph made, if it is small and known."""
+    if not result.shape.is_fully_defined() or not is_small(result.shape) or result.dtype == tf.string:
         return None
     known = tf.get_static_value(result)
-    return _computed(graph, result) if known is None and result.graph is graph else known
+    return _computed(result) if known is None and isinstance(result.graph, ScratchGraph) else known
 
 
-def _computed(graph: tf_func_graph.FuncGraph, result: tf.Tensor) -> np.ndarray | None:
+def _computed(result: tf.Tensor) -> np.ndarray | None:
     """What follows from constants through small tensors, as a constant initializer's ones times a number do."""
-    looked = traced_graph(graph)
+    looked = traced_graph(result.graph)
     found: dict[tuple[int, int], Any] = {}
     for index, node in enumerate(looked.nodes):
         if not all(output.shape is not None and is_small(output.shape) for output in node.outputs):
@@ -156,6 +157,12 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
 
     def number_of(self, tensor: Any) -> int | None:
         return self._numbers.get(id(tensor))
+
+    @property
+    def now(self) -> int:
+        """How many steps there have been."""
+        self.sweep()
+        return len(self.run_so_far.steps)
 
     @property
     def held(self) -> frozenset[int]:
@@ -215,3 +222,11 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             # Nobody has seen the tensor yet: apart from the graph, the list of outputs stands where sweep's entry will.
             alive = self._large if size >= _LARGE else self._small
             alive[id(tensor)] = (tensor, sys.getrefcount(tensor))
+
+
+class BuildingGraph(ScratchGraph):
+    """The scratch graph of code that builds a model, in which variables are read without a copy."""
+
+    def _record(self, op: Any, inputs: Any) -> None:
+        if op.type != "ReadVariableOp":
+            super()._record(op, inputs)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
-from tensorboard_plugin_memest.estimation.births import birth_events
+from tensorboard_plugin_memest.estimation.births import birth_events, building_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.eager_execution import EagerExecution, EagerPlan
 from tensorboard_plugin_memest.estimation.events import Buffer, Event
@@ -91,9 +91,11 @@ def _stretches(
     """A run with so many batches beside it, and so many steps after the first."""
     batches, later = play
     handles = device.kind == CPU
+    held: list[Event] = []
     if training.built is not None:
-        yield _Stretch("build", birth_events(training.built, store, handles=handles))
-    yield _Stretch("", birth_events(training.others, store, handles=handles))
+        events, held = building_events(training.built, training.building, store, handles=handles)
+        yield _Stretch("build", events)
+    yield _Stretch("", held + birth_events(training.others, store, handles=handles))
     left: dict[str, Buffer] = {}
     first = next((plan for plan in plans if plan.step.phase in ("first_step", "step")), None)
     for plan in plans:

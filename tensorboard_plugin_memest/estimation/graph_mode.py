@@ -68,6 +68,7 @@ def phases_of_graph(
     trained = programs[0] if training.trains else None
     run = Run(
         built=training.built,
+        building=training.building,
         slots=training.slots,
         others=training.others,
         program=trained[1] if trained else None,

@@ -14,11 +14,13 @@ from tensorboard_plugin_memest.estimation.attribution import BACKWARD, FORWARD, 
 from tensorboard_plugin_memest.estimation.births import (
     Birth,
     birth_events,
+    building_events,
     sent_birth_events,
     shared_birth_events,
 )
 from tensorboard_plugin_memest.estimation.cost import cycles, seconds
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
+from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
@@ -97,6 +99,7 @@ class Run:
         kept_by_trace: how many small tensors each trace of the step of training keeps.
         is_sent: whether the first of several workers sends the slots' first values to the others.
         values: what variables hold before the first step, as far as it is known.
+        building: what the code that builds the model makes besides variables.
     """
 
     built: Sequence[Birth] | None
@@ -108,6 +111,7 @@ class Run:
     kept_by_trace: int = 0
     is_sent: bool = False
     values: Mapping[Variable, Value] = field(default_factory=dict)
+    building: EagerRun = field(default_factory=EagerRun)
 
     @property
     def store(self) -> VariableStore:
@@ -330,9 +334,11 @@ def _play(
 
 
 def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> Iterator[_Stretch]:
+    left: list[Event] = []
     if run.built is not None:
-        yield _Stretch("build", birth_events(run.built, store, handles=device.kind == CPU))
-    yield _Stretch("", birth_events(run.others, store, handles=device.kind == CPU))
+        events, left = building_events(run.built, run.building, store, handles=device.kind == CPU)
+        yield _Stretch("build", events)
+    yield _Stretch("", left + birth_events(run.others, store, handles=device.kind == CPU))
     ways = iter(play.ways)
     if run.program is not None:
         yield from _trained(run, device, run.program, play, next(ways), store)

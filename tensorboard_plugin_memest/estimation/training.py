@@ -11,7 +11,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.framework import func_graph as tf_func_graph
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated, accumulated
 from tensorboard_plugin_memest.estimation.batches import derived_step, other_sizes
@@ -21,7 +20,7 @@ from tensorboard_plugin_memest.estimation.compiled_with import seen_compiling
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
-from tensorboard_plugin_memest.estimation.eager import EagerRun
+from tensorboard_plugin_memest.estimation.eager import BuildingGraph, EagerRun
 from tensorboard_plugin_memest.estimation.eager_step import (
     EagerStep,
     Followed,
@@ -120,6 +119,7 @@ class Training:
         workers: how many processes train together.
         served: what an export traces; None where the model is not exported.
         held: what small variables hold that exist.
+        building: what the code that builds the model makes besides variables, as far as it was seen.
     """
 
     model_name: str
@@ -145,6 +145,7 @@ class Training:
     workers: int = 1
     served: Served | None = None
     held: Mapping[Variable, Value] = field(default_factory=dict)
+    building: EagerRun = field(default_factory=EagerRun)
 
     @property
     def passes(self) -> list[Pass]:
@@ -223,8 +224,9 @@ def training_of_function(build: Callable[[], keras.Model], given: Given) -> Trai
         try:
             # Inside a function's graph not even constants are. In a scope, layers may be called what eager ones may:
             # only outermost scopes must not begin with an underscore.
-            with tf_func_graph.FuncGraph("build").as_default(), tf.name_scope("build"):
-                made = _build_and_trace(build, given, Creations())
+            around = BuildingGraph("build")
+            with around.as_default(), tf.name_scope("build"):
+                made = _build_and_trace(build, given, Creations(around=around))
         except (UsageError, NoModelError):
             raise
         except Exception:
@@ -255,12 +257,13 @@ def _build_and_trace(build: Callable[[], keras.Model], given: Given, creations: 
     with creations.recorded():
         with seen_compiling() as seen, quantized_on_paper():
             model = checked_model(build(), "What the function returns")
+        building = creations.done()
         require_one_replica(model)
         created = {id(creation.handle) for creation in creations.all}
         if model.weights and not any(id(weight.handle) in created for weight in model.weights):
             return model
         with untouched_objects([model]):
-            return _training(model, creations, given, [], seen.get(id(model)))
+            return replace(_training(model, creations, given, [], seen.get(id(model))), building=building)
 
 
 def used_by(build: Callable[[], Any]) -> list[Any]:

@@ -38,7 +38,9 @@ def phases_with_xla(training: Training, device: Device, timeout: float) -> tuple
         phases, resident, notes = phases_of_graph(training, device, _update_in_place)
         return phases, resident, [_approximation(error), *notes]
     trained = steps[0].step if training.trains else None
-    run = CompiledRun(training.built, training.slots, training.others, trained, steps[training.trains :])
+    run = CompiledRun(
+        training.built, training.slots, training.others, trained, steps[training.trains :], training.building
+    )
     phases, resident = phases_of(run, device)
     notes = [note for one in training.passes for note in one.assumptions]
     return phases, resident, [*notes, *([_ON_A_GPU] if device.kind == GPU else [])]

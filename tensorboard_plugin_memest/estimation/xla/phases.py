@@ -9,13 +9,14 @@ then get memory of their own, beside the old.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
-from tensorboard_plugin_memest.estimation.births import Birth, birth_events, shared_birth_events
+from tensorboard_plugin_memest.estimation.births import Birth, birth_events, building_events, shared_birth_events
 from tensorboard_plugin_memest.estimation.device import CPU, Device
+from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
 from tensorboard_plugin_memest.estimation.replay import Memory, Played, resident_bytes
 from tensorboard_plugin_memest.estimation.saved import CHECKPOINT, reading_events
@@ -73,6 +74,7 @@ class CompiledRun:
         others: variables that exist before, in order.
         step: one step of training; None where nothing is trained.
         further: phases that come after training.
+        building: what the code that builds the model makes besides variables.
     """
 
     built: Sequence[Birth] | None
@@ -80,6 +82,7 @@ class CompiledRun:
     others: Sequence[Birth]
     step: CompiledStep | None
     further: Sequence[FurtherStep] = ()
+    building: EagerRun = field(default_factory=EagerRun)
 
 
 @dataclass(frozen=True)
@@ -107,9 +110,11 @@ def phases_of(run: CompiledRun, device: Device) -> tuple[dict[str, Phase], int]:
 
 
 def _stretches(run: CompiledRun, device: Device, store: VariableStore) -> Iterator[_Stretch]:
+    left: list[Event] = []
     if run.built is not None:
-        yield _Stretch("build", birth_events(run.built, store, handles=device.kind == CPU))
-    yield _Stretch("", birth_events(run.others, store, handles=device.kind == CPU))
+        events, left = building_events(run.built, run.building, store, handles=device.kind == CPU)
+        yield _Stretch("build", events)
+    yield _Stretch("", left + birth_events(run.others, store, handles=device.kind == CPU))
     if run.step is not None:
         yield _Stretch("", _tensors(run.step))
         slots = shared_birth_events(run.slots, store, on_the_host=device.kind == CPU)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tensorboard_plugin_memest.estimation.births import Birth, sent_birth_events, shared_birth_events
+from tensorboard_plugin_memest.estimation.births import (
+    Birth,
+    building_events,
+    sent_birth_events,
+    shared_birth_events,
+)
 from tensorboard_plugin_memest.estimation.eager import EagerRun, Made
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Event
 from tensorboard_plugin_memest.estimation.variable_store import VariableStore
@@ -79,3 +84,19 @@ def test_other_workers_receive_what_then_is_the_variable_in_any_order():
         assert set(store.buffers) == {birth.variable for birth in births}
     assert {tuple(sorted(order)) for order in orders} == {(2400, 2400, 4800, 4800)}
     assert len(orders) > 1
+
+
+def test_while_a_model_is_built_other_tensors_come_and_go_between_its_variables():
+    # The code makes two tensors, of which a variable takes over the second, and keeps a third.
+    sizes = [4 * SIZES["a"], 4 * SIZES["b"], 40]
+    building = EagerRun(
+        [(0, True), (1, True), (0, False), (1, False), (2, True)],
+        [Made("Mul", (size // 4,), "float32", size) for size in sizes],
+    )
+    taken = Birth(variable("b", SIZES["b"]), EagerRun(), moment=2, value=1)
+    store = VariableStore()
+    events, left = building_events([taken, _zeros("a", "a")], building, store, handles=False)
+    first, second, kept = sizes
+    assert _played(events) == [first, second, first, -first, kept]
+    assert _played(left) == [-kept]
+    assert [(one.name, buffer.bytes) for one, buffer in store.buffers.items()] == [("b", second), ("a", first)]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation import creation
 from tensorboard_plugin_memest.estimation.creation import Creations
-from tensorboard_plugin_memest.estimation.eager import traced_eagerly
+from tensorboard_plugin_memest.estimation.eager import BuildingGraph, traced_eagerly
 from tests.integration.processes import answer_of
 
 
@@ -153,3 +153,38 @@ def test_the_users_own_initializers_are_traced_each_time():
         keras.Variable(Zeros(), shape=(2000,), dtype="float32")
     plain, own = creations.all
     assert len(plain.run.made) < len(own.run.made)
+
+
+def test_first_values_that_are_tensors_are_known():
+    around = BuildingGraph("build")
+    creations = Creations(around=around)
+    outside = tf.constant([7, 8])
+    with around.as_default(), creations.recorded():
+        tf.Variable(tf.constant(5) * 3)
+        tf.Variable(outside)
+        keras.Variable(0.25)
+    creations.done()
+    assert [np.array(one.run.value).tolist() for one in creations.all] == [15, [7, 8], 0.25]
+
+
+def test_a_variable_takes_over_a_tensor_of_the_code_around_it():
+    around = BuildingGraph("build")
+    creations = Creations(around=around)
+    with around.as_default(), creations.recorded():
+        noise = tf.random.normal((300, 200))
+        variable = tf.Variable(noise * 0.5)
+        variable + 1.0
+        late = tf.Variable(noise)
+    building = creations.done()
+    with around.as_default():
+        tf.random.normal((9, 9))
+    shapes = [(made.op, made.shape) for made in building.made if made.bytes > 100]
+    assert shapes[0] == ("RandomStandardNormal", (300, 200))
+    first, last = creations.all
+    # Reading a variable is no copy of it.
+    assert [building.made[one.value].op for one in (first, last)] == ["Mul", building.made[last.value].op]
+    assert {op for op, _ in shapes} <= {"RandomStandardNormal", "Mul", "AddV2", "Identity"}
+    assert first.moment <= last.moment <= len(building.steps)
+    assert last.value != first.value
+    assert not first.run.made, "nothing is made for it alone"
+    assert late.shape == variable.shape
