@@ -119,11 +119,12 @@ class Creations:
         return variable
 
     def _number_of(self, initial_value: Any) -> int | None:
-        # An eager tensor has no graph, and what is called is no tensor.
-        around = self.around
-        if around is None or getattr(initial_value, "graph", None) is not around:
+        if self.around is None:
             return None
-        return around.number_of(initial_value)
+        # An eager tensor has no graph, and what is called is no tensor.
+        is_made_there = getattr(initial_value, "graph", None) is self.around
+        number: int | None = self.around.number_of(initial_value) if is_made_there else None
+        return number
 
     def _run(self, initial_value: Any, dtype: Any) -> EagerRun:
         """What computing a variable's first value does to memory."""
