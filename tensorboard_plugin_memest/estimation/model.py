@@ -320,7 +320,7 @@ class Origin:
         """Sets Grappler or XLA to work on a training; returns what waits for them and gives the estimate."""
         optimizing = None
         if training.mode.name == XLA:
-            begin_compiling(training, self.compile_timeout)
+            begin_compiling(training, self.device, self.compile_timeout)
         elif training.mode.name == GRAPH:
             optimizing = begin_optimizing(training, self.device)
         return lambda: self._assemble(training, asked, optimizing)

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tensorboard_plugin_memest.estimation.device import CPU
 from tensorboard_plugin_memest.estimation.xla import compiler
 from tensorboard_plugin_memest.estimation.xla.request import NotCompilableError, Request
 
-# What only a process that trains needs: the compiler's has no GPU and allocates nothing worth counting.
+# What only a process that trains needs: the compiler's allocates nothing worth counting.
 _NOT_FOR_COMPILING = ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
 
 # What was compiled stays in a process, so after so many steps another one takes over.
@@ -28,6 +29,7 @@ class CompilerProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._steps = 0
+        self._kind = CPU
 
     def compile(
         self, request: Request, timeout: float, while_waiting: Callable[[float], None] = lambda _: None
@@ -47,7 +49,7 @@ class CompilerProcess:
             (folder / "header.json").write_text(request.header())
             (folder / "graph.pb").write_bytes(request.graph)
             try:
-                code = self._compile(folder, timeout, while_waiting)
+                code = self._compile(folder, request.target.kind, timeout, while_waiting)
             except BaseException:
                 self.end()
                 raise
@@ -68,14 +70,16 @@ class CompilerProcess:
             if process.stdin is not None:
                 process.stdin.close()
 
-    def _compile(self, folder: Path, timeout: float, while_waiting: Callable[[float], None]) -> int | None:
+    def _compile(self, folder: Path, kind: str, timeout: float, while_waiting: Callable[[float], None]) -> int | None:
         """Waits until the answer is in `folder`. Returns the exit code of the process if it ended."""
-        if self._steps >= _MOST_STEPS or (self._process is not None and self._process.poll() is not None):
+        has_ended = self._process is not None and self._process.poll() is not None
+        if self._steps >= _MOST_STEPS or has_ended or kind != self._kind:
             self.end()
+        self._kind = kind
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", compiler.__spec__.name],
-                env=_environment(),
+                env=_environment(kind),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -98,11 +102,12 @@ class CompilerProcess:
         return None
 
 
-def _environment() -> dict[str, str]:
+def _environment(kind: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_COMPILING}
+    # A GPU's compiler needs the GPU, and a little of its memory, which another process may have all but taken.
     return {
         **kept,
-        "CUDA_VISIBLE_DEVICES": "-1",
+        **({"CUDA_VISIBLE_DEVICES": "-1"} if kind == CPU else {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}),
         "TF_CPP_MIN_LOG_LEVEL": "3",
         # The same packages as here, wherever this process has them from.
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),

@@ -12,6 +12,7 @@ from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2
 
 from tensorboard_plugin_memest.estimation.called import TracedStep
 from tensorboard_plugin_memest.estimation.variables import Variable
+from tensorboard_plugin_memest.estimation.xla.target import ON_CPU, Target
 
 FEED = "feed"
 VARIABLE = "variable"
@@ -45,11 +46,13 @@ class Request:
         graph: a serialized GraphDef without placeholders for the arguments.
         arguments: feeds, then variables, then tensors.
         fetches: names of what the step returns.
+        target: what it is compiled for.
     """
 
     graph: bytes
     arguments: tuple[Argument, ...]
     fetches: tuple[str, ...]
+    target: Target = ON_CPU
 
     def header(self) -> str:
         """Everything but the graph, as JSON."""
@@ -57,13 +60,14 @@ class Request:
             {
                 "arguments": [[one.kind, one.name, list(one.shape), one.dtype] for one in self.arguments],
                 "fetches": list(self.fetches),
+                "device": self.target.kind,
             }
         )
 
     def digest(self, *versions: str) -> str:
         """The same for the same request and versions, and for no other."""
         found = hashlib.sha256()
-        for part in (*versions, self.header()):
+        for part in (*versions, self.target.name, self.header()):
             found.update(part.encode() + b"\0")
         found.update(self.graph)
         return found.hexdigest()
@@ -73,12 +77,13 @@ class NotCompilableError(RuntimeError):
     """The step is no graph that XLA could be given; the text says why."""
 
 
-def request_of(step: TracedStep, handles: Mapping[str, Variable]) -> Request:
+def request_of(step: TracedStep, handles: Mapping[str, Variable], target: Target = ON_CPU) -> Request:
     """A traced step as a request.
 
     Args:
         step: the step, traced on an iterator.
         handles: name of a placeholder for a captured variable, to the variable.
+        target: what it is compiled for.
 
     Raises:
         NotCompilableError: it uses a resource that is no variable, or a tensor of unknown shape.
@@ -117,6 +122,7 @@ def request_of(step: TracedStep, handles: Mapping[str, Variable]) -> Request:
         graph=_numbered(kept).SerializeToString(deterministic=True),
         arguments=(*feeds, *variables, *tensors),
         fetches=tuple(name for name in dict.fromkeys(step.fetched) if name.partition(":")[0] not in given),
+        target=target,
     )
 
 
