@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tensorboard_plugin_memest.advise.change import Change
 from tensorboard_plugin_memest.advise.levers import smaller_batch
 from tensorboard_plugin_memest.advise.proposal import Proposal, why_not
+from tensorboard_plugin_memest.estimation.deadline import TimeIsUp, check_deadline, deadline
 from tensorboard_plugin_memest.estimation.xla.compilation import compilers
 from tensorboard_plugin_memest.memory.advice import Advice, Combination, Lever
 from tensorboard_plugin_memest.memory.batch_search import largest_that_fits
@@ -24,8 +27,10 @@ from tensorboard_plugin_memest.memory.units import format_bytes
 WORTH_TELLING = 0.05
 # Sets of changes that are tried: what saves most goes first, and each costs an estimate.
 MOST_SETS = 8
-# Changes whose step was traced and is being compiled: each holds its graph.
+# Changes whose step was traced and is being compiled or optimized: each holds its graph. Where time is short, the first
+# has to be done soon.
 MOST_WAITING = 4
+MOST_WAITING_IN_TIME = 1
 LARGEST_SET = 3
 # Share of the time that there is in which the largest batch is looked for, before anything else.
 FOR_BATCHES = 0.4
@@ -55,7 +60,7 @@ def advice_for(estimate: Estimate, limit_bytes: int, workshop: Workshop, seconds
         estimate: the training as it is.
         limit_bytes: what it should fit into.
         workshop: where changes to it are tried.
-        seconds: time after which no further change is tried; None to try all.
+        seconds: how long it may take; None for as long as it takes.
     """
     with compilers():
         return _advice(estimate, limit_bytes, workshop, _Time(seconds))
@@ -72,9 +77,13 @@ class _Time:
         self.seconds = seconds
         self._begun = time.monotonic()
 
-    def is_up(self, share: float = 1) -> bool:
-        """Whether nothing more is to be begun of what gets such a share of it."""
-        return self.seconds is not None and time.monotonic() - self._begun > share * self.seconds
+    def until(self, share: float = 1) -> contextlib.AbstractContextManager[None]:
+        """Inside, what is being estimated ends with `TimeIsUp` when such a share of it is over."""
+        return deadline(math.inf if self.seconds is None else self._begun + share * self.seconds)
+
+    def has(self, seconds: float) -> bool:
+        """Whether so much of it is left."""
+        return self.seconds is None or time.monotonic() + seconds < self._begun + self.seconds
 
 
 def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left: _Time) -> Advice:
@@ -99,7 +108,7 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left:
             *([_eight_bits(estimate, limit_bytes)] if slots else []),
             *([] if estimate.subject.strategy else [_replicas(estimate, limit_bytes)]),
         ),
-        combination=_combination(workshop, estimate, limit_bytes, tried, helpful, time_left),
+        combination=_combination(workshop, estimate, limit_bytes, tried, helpful, notes, time_left),
         batch_curve=batches.curve,
         max_batch_size=batches.largest,
         notes=(*workshop.notes, *notes),
@@ -107,28 +116,43 @@ def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left:
 
 
 def _tried(workshop: Workshop, notes: list[str], time_left: _Time) -> list[tuple[Proposal, Estimate]]:
-    """The estimate with each change; XLA compiles one while the next is traced."""
+    """The estimate with each change; XLA or Grappler is at work on one while the next is traced."""
     tried: list[tuple[Proposal, Estimate]] = []
+    left_out: list[str] = []
     waiting: deque[tuple[Proposal, Callable[[], Estimate]]] = deque()
+    most_waiting = MOST_WAITING if time_left.seconds is None else MOST_WAITING_IN_TIME
+    # Seconds that the slowest took: to begin with, and to take what came of it.
+    beginning = taking = 0.0
+
+    @contextlib.contextmanager
+    def trying(proposal: Proposal) -> Iterator[None]:
+        try:
+            with time_left.until():
+                yield
+        except TimeIsUp:
+            left_out.append(proposal.title)
+        except Exception as error:
+            notes.append(f"{proposal.title} could not be tried: {reason_of(error)}")
 
     def take() -> None:
+        nonlocal taking
         proposal, result = waiting.popleft()
-        try:
+        began = time.monotonic()
+        with trying(proposal):
             tried.append((proposal, result()))
-        except Exception as error:
-            notes.append(f"{proposal.title} could not be tried: {reason_of(error)}")
+        taking = max(taking, time.monotonic() - began)
 
-    left_out: list[str] = []
-    for proposal in workshop.proposals():
-        if time_left.is_up():
-            left_out.append(proposal.title)
-            continue
-        try:
-            waiting.append((proposal, workshop.begun(proposal.change)))
-        except Exception as error:
-            notes.append(f"{proposal.title} could not be tried: {reason_of(error)}")
-        if len(waiting) > MOST_WAITING:
+    with time_left.until():
+        proposals = workshop.proposals()
+    for proposal in proposals:
+        # What has been begun is worth more when it ends than what is begun too late.
+        while waiting and (len(waiting) > most_waiting or not time_left.has(beginning + (len(waiting) + 1) * taking)):
             take()
+        began = time.monotonic()
+        with trying(proposal):
+            check_deadline()
+            waiting.append((proposal, workshop.begun(proposal.change)))
+        beginning = max(beginning, time.monotonic() - began)
     while waiting:
         take()
     if left_out:
@@ -227,10 +251,6 @@ class _Batches:
     curve: tuple[tuple[int, int], ...]
 
 
-class _TimeIsUpError(Exception):
-    """A search ends before its end."""
-
-
 def _batches(estimate: Estimate, limit_bytes: int, notes: list[str], time_left: _Time) -> _Batches:
     size = estimate.subject.batch_size
     curve = {size: estimate.peak_bytes}
@@ -238,8 +258,6 @@ def _batches(estimate: Estimate, limit_bytes: int, notes: list[str], time_left: 
 
     def at(other: int) -> Estimate:
         nonlocal fitting
-        if other != size and time_left.is_up(FOR_BATCHES):
-            raise _TimeIsUpError
         made = estimate if other == size else estimate.at_batch_size(other)
         curve[other] = made.peak_bytes
         if made.fits(limit_bytes) and (fitting is None or other > fitting.subject.batch_size):
@@ -247,11 +265,12 @@ def _batches(estimate: Estimate, limit_bytes: int, notes: list[str], time_left: 
         return made
 
     try:
-        largest = largest_that_fits(at, size, limit_bytes)
+        with time_left.until(FOR_BATCHES):
+            largest = largest_that_fits(at, size, limit_bytes)
     except UsageError as error:
         notes.append(str(error))
         return _Batches(None, None, ())
-    except _TimeIsUpError:
+    except TimeIsUp:
         notes.append(
             f"The largest batch that fits was not found in {FOR_BATCHES:.0%} of {time_left.seconds:g} seconds."
         )
@@ -264,6 +283,7 @@ def _combination(
     limit_bytes: int,
     tried: list[tuple[Proposal, Estimate]],
     helpful: list[Lever],
+    notes: list[str],
     time_left: _Time,
 ) -> Combination | None:
     """The fewest changes that make it fit; of as many, those that ask for least."""
@@ -282,13 +302,15 @@ def _combination(
             if len({proposal.kind for proposal in chosen}) == count
         ]
         for chosen in sets[:MOST_SETS]:
-            if time_left.is_up():
-                return None
             change = chosen[0].change
             for other in chosen[1:]:
                 change = change.with_also(other.change)
             try:
-                after = workshop.begun(change)()
+                with time_left.until():
+                    after = workshop.begun(change)()
+            except TimeIsUp:
+                notes.append(f"Not all sets of changes were tried in {time_left.seconds:g} seconds.")
+                return None
             except Exception:
                 continue  # two changes that cannot be made together
             if after.fits(limit_bytes):

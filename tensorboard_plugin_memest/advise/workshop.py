@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.advise.levers import proposals
 from tensorboard_plugin_memest.advise.proposal import Proposal
 from tensorboard_plugin_memest.advise.remake import remade
 from tensorboard_plugin_memest.estimation.creation import Creations
+from tensorboard_plugin_memest.estimation.deadline import TimeIsUp
 from tensorboard_plugin_memest.estimation.keras_state import untouched_globals, untouched_objects
 from tensorboard_plugin_memest.estimation.mode import EAGER, XLA
 from tensorboard_plugin_memest.estimation.model import Origin
@@ -25,6 +26,9 @@ from tensorboard_plugin_memest.estimation.subject import input_specs
 from tensorboard_plugin_memest.estimation.training import SMALL, used_by
 from tensorboard_plugin_memest.memory.errors import reason_of
 from tensorboard_plugin_memest.memory.estimate import Estimate
+
+# What is known of a model that cannot be looked at.
+_UNSEEN = Blueprint((), 0, False, None, "float32")
 
 
 class Workshop:
@@ -81,11 +85,14 @@ class Workshop:
         """What can be changed about the training."""
         try:
             blueprint = self.blueprint()
+        except TimeIsUp:
+            self.notes.append("The time was up before the model was looked at, so nothing is said about its layers.")
+            blueprint = _UNSEEN
         except Exception as error:
             self.notes.append(
                 f"Only few changes were tried, for the model cannot be looked at without memory ({reason_of(error)})."
             )
-            blueprint = Blueprint((), 0, False, None, "float32")
+            blueprint = _UNSEEN
         if not self._origin.saving.callbacks:
             self.notes.append(
                 "Without callbacks= nothing is known of the host's memory that checkpoints and histograms take."
@@ -109,6 +116,9 @@ class Workshop:
         Raises:
             Exception: the change cannot be made to this model, or what it makes cannot be estimated.
         """
+        if change.batch_size and change == Change(batch_size=change.batch_size):
+            # What was traced for other sizes tells what the step is for this one.
+            return self._origin.begun_at_batch_size(change.batch_size)
         return self.origin_of(change).begun()
 
     def origin_of(self, change: Change, **options: Any) -> Origin:

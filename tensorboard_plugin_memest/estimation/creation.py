@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python.ops import resource_variable_ops
 
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.discard import discard_graph
 from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph, traced_eagerly, value_of
 from tensorboard_plugin_memest.estimation.variables import size_in_bytes
@@ -92,6 +93,7 @@ class Creations:
             yield
 
     def _create(self, create: Callable[..., Any], **arguments: Any) -> Any:
+        check_deadline()
         initial_value = arguments["initial_value"]
         dtype = arguments.get("dtype")
         moment = self.around.now if self.around is not None else 0

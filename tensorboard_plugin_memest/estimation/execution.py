@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tensorboard_plugin_memest.estimation.branches import SWITCHES
 from tensorboard_plugin_memest.estimation.cost import UPDATES, seconds
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event, TensorList
 from tensorboard_plugin_memest.estimation.executor_graph import Edges
 from tensorboard_plugin_memest.estimation.graph import Node, Output, Value
@@ -25,6 +26,9 @@ from tensorboard_plugin_memest.estimation.variable_store import SPARSE, Variable
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.estimation.workspace.kernel import Workspace
 from tensorboard_plugin_memest.memory.category import Category
+
+# Nodes that are started between two looks at the clock.
+_BETWEEN_LOOKS = 1024
 
 
 class Execution:
@@ -104,6 +108,8 @@ class Execution:
 
     def start(self, number: int) -> None:
         """Gives a node's outputs their memory."""
+        if not self.started % _BETWEEN_LOOKS:
+            check_deadline()
         self.started += 1
         if number in self._is_dead:
             return

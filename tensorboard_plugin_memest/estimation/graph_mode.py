@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tensorboard_plugin_memest.estimation.attribution import Attribution
+from tensorboard_plugin_memest.estimation.deadline import check_deadline, wait_for
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.folding import fold_constants
 from tensorboard_plugin_memest.estimation.graph import (
@@ -54,7 +55,7 @@ def phases_of_graph(
     notes: list[str] = []
     programs = []
     for one, optimized in zip(training.passes, begun or begin_optimizing(training, device), strict=True):
-        graph = _sized_graph(one, optimized.result(), training.values)
+        graph = _sized_graph(one, wait_for(optimized), training.values)
         fold_constants(graph)
         if device.kind == CPU and device.onednn:
             keep_places(graph)
@@ -89,6 +90,7 @@ def _sized_graph(one: Pass, optimized: OptimizedStep, values: Mapping[Variable, 
     while graph.unsized:
         tags = Attribution(graph, one.owners).tags
         sizes = sizes_in(Program(graph, tags, values=values))
+        check_deadline()
         # What is known now may tell more.
         if not (sizes.values.keys() - found.values.keys() or sizes.shapes.keys() - found.shapes.keys()):
             break

@@ -19,6 +19,7 @@ from tensorboard_plugin_memest.estimation.births import (
     shared_birth_events,
 )
 from tensorboard_plugin_memest.estimation.cost import cycles, seconds
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
@@ -288,6 +289,7 @@ def _outline(run: Run, device: Device, play: _Play, room: int) -> _Outline:
     peaks: dict[str, list[int]] = {}
     differing: set[str] = set()
     for stretch in _stretches(run, device, play, store):
+        check_deadline()
         if not stretch.alike:
             differing.add(stretch.phase)
         peak = stretch.peak_in(memory)

@@ -18,6 +18,8 @@ from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import ops as tf_ops
 
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
+
 # Updates that do to a weight what they do to any other of as many dimensions: none looks at its name or its shape.
 _ALIKE = {
     optimizer.update_step
@@ -89,6 +91,7 @@ class RepeatingGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
         op_def: Any = None,
         compute_device: bool = True,
     ) -> Any:
+        check_deadline()
         recording, self._recording = self._recording, None
         try:
             op = super()._create_op_internal(op_type, inputs, dtypes, input_types, name, attrs, op_def, compute_device)

@@ -19,6 +19,7 @@ from tensorflow.python.framework import func_graph as tf_func_graph
 from tensorflow.python.framework import op_callbacks
 from tensorflow.python.ops import resource_variable_ops
 
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.layers import LayerPaths, outermost_layers
 from tensorboard_plugin_memest.estimation.reachable import reachable
 from tensorboard_plugin_memest.estimation.repeated import RepeatingGraph
@@ -139,6 +140,7 @@ class ObservedGraph(RepeatingGraph):
         """Inside, ops of other graphs are noted too: of functions that are traced because this one calls them."""
 
         def note(*_: Any, op_name: str | None = None, graph: Any = None) -> None:
+            check_deadline()
             if op_name is not None and graph is not self:
                 self._made.append((op_name, True, self._callers()))
 

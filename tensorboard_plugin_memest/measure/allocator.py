@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from tensorboard_plugin_memest.measure.calls import CallRecorder
 from tensorboard_plugin_memest.measure.cpu_allocator import USE_BFC, WHAT_TO_DO, bfc_is_asked_for, bfc_limit
 
 # Found once, because each of TensorFlow's modules on the way to it is a wrapper.
@@ -113,10 +114,20 @@ def _allocator_of(device: str, source: str, limit_bytes: int | None, shared_by: 
 
 @dataclass(frozen=True)
 class Found:
-    """The devices whose memory can be measured, and notes on those whose cannot, one sentence or two each."""
+    """The devices whose memory can be measured.
+
+    Attributes:
+        allocators: what counts it.
+        notes: on devices whose memory cannot be measured, one sentence or two each.
+        calls: the calls that were measured on these devices, over all runs of the process.
+    """
 
     allocators: Sequence[AllocatorStatistics]
     notes: Sequence[str] = ()
+    calls: CallRecorder = field(default_factory=CallRecorder)
+
+
+_calls = CallRecorder()
 
 
 def find_allocators() -> Found:
@@ -143,7 +154,7 @@ def find_allocators() -> Found:
     cpus = [_short(device.name) for device in devices if device.device_type == "CPU"]
     if cpus:
         _find_on_cpu(cpus, bool(accelerators), allocators, notes)
-    return Found(tuple(allocators), tuple(notes))
+    return Found(tuple(allocators), tuple(notes), _calls)
 
 
 def _own_devices() -> list[Any]:

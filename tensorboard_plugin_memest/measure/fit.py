@@ -79,6 +79,7 @@ class MeasuredFit:
     def begin(self) -> None:
         """A training begins. One that ended in the middle of a batch before leaves that batch out."""
         self._recording.discard()
+        self._recording.begin_call()
         self._recording.open()
         self._is_over = False
         # Registering again would call it twice.

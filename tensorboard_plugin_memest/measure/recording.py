@@ -14,7 +14,16 @@ from tensorboard_plugin_memest.measure.nvml import DriverTotals
 from tensorboard_plugin_memest.measure.peaks import EpochRecorder, PeakRecorder
 from tensorboard_plugin_memest.measure.resident import ResidentRecorder
 from tensorboard_plugin_memest.memory.explanation import Explanation
-from tensorboard_plugin_memest.memory.measured import HOST, DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import (
+    CALLS,
+    HOST,
+    HOST_DEVICE,
+    TRAIN,
+    DeviceTotals,
+    MeasuredBeside,
+    MeasuredPeaks,
+    MeasuredProfile,
+)
 
 # Each record holds the whole run so far. They are written when the number of steps has doubled, and otherwise at times
 # that lie a tenth of the run's age apart: a day of training makes about a hundred records, and a killed run is known
@@ -31,8 +40,6 @@ _MOST_WAITING = 64
 # Seconds between two steps after which is looked whether it is time to write, and what the process holds of the host's
 # memory: for the system to tell that takes nearly as long as all that every step does.
 _BETWEEN_LOOKS = 0.1
-
-TRAIN = "train"
 
 
 @dataclass
@@ -82,6 +89,9 @@ class Recording:
         self._allocators: Sequence[AllocatorStatistics] = found.allocators
         self._kinds = {TRAIN: _Kind.of(found.allocators)}
         self.before_bytes = [allocator.read().peak for allocator in found.allocators]
+        self._calls = found.calls
+        self._calls_written = 0
+        self._call_begins = False
         self._notes = list(found.notes)
         self._notes_written: list[str] = []
         self._clock = clock
@@ -92,6 +102,7 @@ class Recording:
         self._kind = TRAIN
         self._waiting: list[_Read] = []
         self._look_at = self._started
+        self._host = host
         self._resident = ResidentRecorder(host)
         self._totals = totals
         self._totals_written: list[DeviceTotals] = []
@@ -108,6 +119,10 @@ class Recording:
         """How many training steps were recorded."""
         return self._kinds[TRAIN].steps
 
+    def begin_call(self) -> None:
+        """A call of `fit`, `evaluate` or `predict` begins with the next step."""
+        self._call_begins = True
+
     def begin_epoch(self, number: int) -> None:
         """The epoch `number`, counted from 0, begins with the next training step."""
         self._epochs.begin(number, self.steps)
@@ -121,6 +136,16 @@ class Recording:
             self._before.append(allocator.read())
         if not self._recorded:
             self._resident.begin()
+        if self._call_begins:
+            self._call_begins = False
+            self._record_call()
+
+    def _record_call(self) -> None:
+        in_use = {
+            allocator.device: reading.current for allocator, reading in zip(self._allocators, self._before, strict=True)
+        }
+        resident = self._host()
+        self._calls.record(in_use if resident is None else {**in_use, HOST_DEVICE: resident})
 
     def end(self, steps: int | None = None) -> bool:
         """The step is over: records its peak. Does nothing where none has begun.
@@ -216,6 +241,10 @@ class Recording:
                     writer.write_beside(MeasuredBeside(HOST, resident))
                 kind.written = kind.steps
             self._written = self._recorded
+        if self._calls_written != self._calls.count:
+            self._calls_written = self._calls.count
+            for peaks in self._calls.peaks:
+                writer.write_beside(MeasuredBeside(CALLS, peaks))
         if self._totals is not None:
             self._totals.sample()
             for one in self._totals.totals:

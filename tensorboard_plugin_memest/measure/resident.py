@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorboard_plugin_memest.measure.peaks import PeakRecorder
-from tensorboard_plugin_memest.memory.measured import MeasuredPeaks
+from tensorboard_plugin_memest.memory.measured import HOST_DEVICE, MeasuredPeaks
 
-_DEVICE = "HOST"
 _SOURCE = "the resident set of the process, before the first step and after steps, ten times a second at most"
 
 
@@ -43,4 +42,4 @@ class ResidentRecorder:
         """All steps so far, of which there are so many; None where nothing is known."""
         self.end(steps)
         windows = self._recorder.windows
-        return MeasuredPeaks(_DEVICE, _SOURCE, self._before, None, windows) if windows else None
+        return MeasuredPeaks(HOST_DEVICE, _SOURCE, self._before, None, windows) if windows else None

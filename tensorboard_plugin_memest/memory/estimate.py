@@ -380,7 +380,8 @@ class Estimate(AsJson):
 
         Args:
             limit: as for `fits`.
-            seconds: time after which no further change is tried; None to try all. Notes name those left out.
+            seconds: how long it may take, all in all; None to try all changes. What is likely to save most goes first,
+                and notes name what was left out.
 
         Returns:
             An Advice: changes with their peaks, costs and code, and the fewest that make it fit. `print` it.

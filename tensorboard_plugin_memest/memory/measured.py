@@ -108,9 +108,14 @@ class MeasuredPeaks:
         )
 
 
+TRAIN = "train"
 EVALUATE = "evaluate"
 PREDICT = "predict"
 HOST = "host"
+CALLS = "calls"
+
+# Stands for a device where it is the memory of the host.
+HOST_DEVICE = "HOST"
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,8 @@ class MeasuredBeside:
 
     Attributes:
         what: `"evaluate"` or `"predict"` for their batches, counted as steps; `"host"` for the host's memory in the
-            training steps.
+            training steps; `"calls"` for what is in use when `fit`, `evaluate`, `predict` or a monitor begins, over all
+            of the process: each of their calls counts as a step.
         peaks: the peaks. For the host these are of the process's resident set, as it was before the first step and
             after steps; quick ones share a reading, and then nothing is said of what came and went meanwhile.
     """

@@ -19,16 +19,22 @@ from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.item import Item, by_category
 from tensorboard_plugin_memest.memory.layer_comparison import ProfileComparison, compare_profile
 from tensorboard_plugin_memest.memory.leak import LEAST_ON_DEVICE, LEAST_ON_HOST, Leak, find_leak
-from tensorboard_plugin_memest.memory.measured import HOST, MeasuredPeaks, MeasuredProfile
+from tensorboard_plugin_memest.memory.measured import (
+    CALLS,
+    EVALUATE,
+    HOST,
+    HOST_DEVICE,
+    PREDICT,
+    TRAIN,
+    MeasuredPeaks,
+    MeasuredProfile,
+)
 from tensorboard_plugin_memest.memory.verdict import Verdict
 from tensorboard_plugin_memest.memory.what_if import WhatIf
 from tensorboard_plugin_memest.plugin.layer_tree import groups
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 
 Plain = dict[str, Any]
-
-# What the steps of training are called where others stand beside them.
-TRAIN = "train"
 
 # Of what was alive when a run ran out of memory; it is about what is large.
 MOST_LIVE = 20
@@ -137,7 +143,7 @@ def measured_view(run: RunRecords, by_layer: ProfileComparison | None = None) ->
         "devices": [{**_device(peaks), "peak_bytes": peaks.peak_bytes, "steps": peaks.steps} for peaks in run.peaks],
         "profiles": [_profile(profile) for profile in run.profiles],
         "compared": compared_view(by_layer) if by_layer else None,
-        "notes": [*run.notes, *(leak.sentence(where) for _, where, _, leak in _leaks(run))],
+        "notes": [*run.notes, *(leak.sentence(where, what) for what, where, _, leak in _leaks(run))],
     }
 
 
@@ -164,18 +170,26 @@ def _other_phases(run: RunRecords) -> dict[str, int]:
     """The highest peak of evaluation and prediction, on any device, as the allocator counted it."""
     found: dict[str, int] = {}
     for beside in run.beside:
-        if beside.what != HOST and beside.peaks.peak_bytes is not None:
+        if beside.what in (EVALUATE, PREDICT) and beside.peaks.peak_bytes is not None:
             found[beside.what] = max(found.get(beside.what, 0), beside.peaks.peak_bytes)
     return found
 
 
 def _leaks(run: RunRecords) -> list[tuple[str, str, MeasuredPeaks, Leak]]:
-    """What keeps growing: training steps' memory in use on a device, or on the host; in words, its peaks and how."""
-    measured = [(TRAIN, peaks.label, peaks, LEAST_ON_DEVICE) for peaks in run.peaks]
-    hosts = [beside.peaks for beside in run.beside if beside.what == HOST]
-    measured += [(HOST, _resident_of(peaks.process), peaks, LEAST_ON_HOST) for peaks in hosts]
-    found = [(what, where, peaks, find_leak(peaks.windows, least)) for what, where, peaks, least in measured]
-    return [(what, where, peaks, leak) for what, where, peaks, leak in found if leak is not None]
+    """What keeps growing, once for each device and the host: of what, in words where, its peaks and how."""
+    measured = [(TRAIN, peaks) for peaks in run.peaks]
+    measured += [
+        (what, one.peaks) for what in (HOST, EVALUATE, PREDICT, CALLS) for one in run.beside if one.what == what
+    ]
+    found: dict[str, tuple[str, str, MeasuredPeaks, Leak]] = {}
+    for what, peaks in measured:
+        is_host = peaks.device == HOST_DEVICE
+        where = _resident_of(peaks.process) if is_host else peaks.label
+        leak = find_leak(peaks.windows, LEAST_ON_HOST if is_host else LEAST_ON_DEVICE, what)
+        # What grows from step to step does so from call to call, too.
+        if leak is not None and where not in found:
+            found[where] = what, where, peaks, leak
+    return list(found.values())
 
 
 def _resident_of(process: str | None) -> str:
@@ -229,7 +243,7 @@ def peaks_view(run: RunRecords) -> Plain:
     """The measured peaks of every step, of what was measured beside, and what of them keeps growing."""
     return {
         "devices": [_windows(peaks) for peaks in run.peaks],
-        "beside": [{"what": beside.what, **_windows(beside.peaks)} for beside in run.beside],
+        "beside": [{"what": beside.what, **_windows(beside.peaks)} for beside in run.beside if beside.what != CALLS],
         "leaks": [
             {
                 "what": what,
@@ -240,7 +254,7 @@ def peaks_view(run: RunRecords) -> Plain:
                 "until_bytes": peaks.windows[-1].current_bytes,
                 "grown_bytes": leak.grown_bytes,
                 "bytes_per_step": leak.bytes_per_step,
-                "sentence": leak.sentence(where),
+                "sentence": leak.sentence(where, what),
             }
             for what, where, peaks, leak in _leaks(run)
         ],

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import gc
 import itertools
 import json
+import math
 import random
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,9 @@ import tensorflow as tf
 
 from tensorboard_plugin_memest.api import log_model
 from tensorboard_plugin_memest.measure.alive import BEFORE_LAYER
-from tensorboard_plugin_memest.measure.allocator import Found
+from tensorboard_plugin_memest.measure.allocator import Found, find_allocators
 from tensorboard_plugin_memest.measure.callback import MemoryCallback
+from tensorboard_plugin_memest.measure.calls import CallRecorder
 from tensorboard_plugin_memest.measure.cpu_allocator import WHAT_TO_DO
 from tensorboard_plugin_memest.measure.profile_files import find_profiles
 from tensorboard_plugin_memest.measure.watch import WatchedFunction
@@ -32,6 +35,8 @@ from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.comparison import compare
 from tensorboard_plugin_memest.memory.layer_comparison import compare_profile, highest_step
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside
+from tensorboard_plugin_memest.plugin.reader import RunRecords
+from tensorboard_plugin_memest.plugin.views import peaks_view
 from tests.integration.processes import EXACT, answer_of, run_python
 from tests.samples import sample_estimate
 from tests.unit.measure.logged import Fake, read_log
@@ -985,3 +990,76 @@ def test_a_profile_that_cannot_be_read_is_told_and_the_others_are_logged(tmp_pat
     assert len(logged.profiles) == 1
     (note,) = logged.notes
     assert "host.xplane.pb is not a complete profile" in note
+
+
+# What is never given back, over calls of `fit`, `evaluate` and `predict`.
+
+
+def growth(logdir: Path) -> dict[str, dict[str, Any]]:
+    """What the tab tells of growth on the device, by what grows."""
+    log = read_log(logdir)
+    beside = list(
+        {(one.what, one.peaks.device): one for one in log.records if isinstance(one, MeasuredBeside)}.values()
+    )
+    found = peaks_view(RunRecords("run", peaks=list(log.peaks.values()), beside=beside))["leaks"]
+    return {leak["what"]: leak for leak in found if leak["device"] == "CPU:0"}
+
+
+def small_model(**compiled: Any) -> keras.Model:
+    model = keras.Sequential([keras.Input((128,)), keras.layers.Dense(256), keras.layers.Dense(1)])
+    model.compile("adam", "mse", jit_compile=False, **compiled)
+    return model
+
+
+def on_its_own() -> Callable[[], Found]:
+    """Finds the devices of this process, whose calls so far count no more."""
+    calls = CallRecorder()
+    return lambda: dataclasses.replace(find_allocators(), calls=calls)
+
+
+SMALL_X, SMALL_Y = np.zeros((32, 128), np.float32), np.zeros((32, 1), np.float32)
+
+
+def test_models_that_stay_are_a_leak_over_calls_and_models_that_go_are_none(tmp_path):
+    kept: list[keras.Model] = []
+
+    def trainings(logdir: Path, *, keep: bool) -> dict[str, dict[str, Any]]:
+        allocators = on_its_own()
+        for _ in range(10):
+            # What a graph was traced for stays in any case.
+            model = small_model(run_eagerly=True)
+            model.fit(SMALL_X, SMALL_Y, verbose=0, callbacks=[measuring(logdir, allocators=allocators)])
+            if keep:
+                kept.append(model)
+            else:
+                del model
+                gc.collect()
+        return growth(logdir)
+
+    assert trainings(tmp_path / "go", keep=False) == {}
+    found = trainings(tmp_path / "stay", keep=True)
+    assert list(found) == ["calls"]
+    held = sum(4 * math.prod(variable.shape) for variable in [*kept[0].variables, *kept[0].optimizer.variables])
+    assert found["calls"]["bytes_per_step"] == pytest.approx(held, rel=0.2)
+    assert "is in use when fit, evaluate or predict begins grows by " in found["calls"]["sentence"]
+
+
+@pytest.mark.parametrize("call", ["fit", "predict"])
+def test_results_that_are_kept_between_calls_are_a_leak(call, tmp_path):
+    model = small_model()
+    kept: list[tf.Tensor] = []
+
+    def calls(logdir: Path, *, keep: bool) -> dict[str, dict[str, Any]]:
+        callback = measuring(logdir, allocators=on_its_own())
+        data = (SMALL_X,) if call == "predict" else (SMALL_X, SMALL_Y)
+        for _ in range(15):
+            getattr(model, call)(*data, batch_size=16, verbose=0, callbacks=[callback])
+            if keep:
+                kept.append(tf.zeros((100, 256)))
+        return growth(logdir)
+
+    assert calls(tmp_path / "go", keep=False) == {}
+    found = calls(tmp_path / "stay", keep=True)
+    assert list(found) == ["train" if call == "fit" else call]
+    # Two batches a call; the pool's chunks may be larger than what is kept.
+    assert 0.9 < next(iter(found.values()))["bytes_per_step"] / (100 * 256 * 4 / 2) < 1.5

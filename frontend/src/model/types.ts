@@ -450,9 +450,9 @@ export interface DevicePeaks {
 /** What was measured beside the training steps; for the host, its memory in them. */
 export type BesidePeaks = DevicePeaks & { what: "evaluate" | "predict" | "host" };
 
-/** What stays in use after a step, and grows until the last. */
+/** What stays in use after a step, and grows until the last; of `calls` what is in use when one begins. */
 export interface Leak {
-  what: "train" | "host";
+  what: "train" | BesidePeaks["what"] | "calls";
   device: string;
   since_step: number;
   until_step: number;

@@ -15,6 +15,7 @@ from time import monotonic
 import keras
 import tensorflow as tf
 
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.xla.cache import Cache
 from tensorboard_plugin_memest.estimation.xla.process import CompilerProcess
 from tensorboard_plugin_memest.estimation.xla.request import NotCompilableError, Request
@@ -116,6 +117,7 @@ class _Pool:
                 try:
                     return answer.result(0.05)
                 except NotYet:
+                    check_deadline()
                     self._told.waiting(monotonic() - begun)
         except CancelledError:
             raise NotCompilableError("it was not waited for") from None

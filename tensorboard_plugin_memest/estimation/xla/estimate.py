@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import replace
 
 from tensorboard_plugin_memest.estimation.attribution import UPDATE, Attribution
+from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.device import Device
 from tensorboard_plugin_memest.estimation.graph_mode import phases_of_graph
 from tensorboard_plugin_memest.estimation.training import Pass, Training
@@ -68,6 +69,7 @@ def _compiled_steps(training: Training, device: Device, timeout: float) -> tuple
 
 
 def _compiled_step(one: Pass, target: Target, timeout: float) -> CompiledStep:
+    check_deadline()
     request = request_of(one.step, one.handles, target)
     answer = compiled(request, timeout)
     try:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import keras
 import pytest
 import tensorflow as tf
 
+from tensorboard_plugin_memest.advise import advice as advising
 from tensorboard_plugin_memest.advise.activations import smaller_inputs
 from tensorboard_plugin_memest.advise.architecture import architecture
 from tensorboard_plugin_memest.advise.blueprint import blueprint_of
 from tensorboard_plugin_memest.advise.proposal import why_not
 from tensorboard_plugin_memest.advise.workshop import Workshop
+from tensorboard_plugin_memest.estimation import deadline
 from tensorboard_plugin_memest.estimation import model as estimation
 from tensorboard_plugin_memest.estimation.function import estimate_function
 from tensorboard_plugin_memest.memory.advice import Advice
@@ -586,3 +590,31 @@ def test_when_the_time_is_up_it_says_what_was_left_out():
         note.startswith("After 0 seconds these were left out: ") and "; Optimizer SGD; " in note
         for note in advice.notes
     )
+
+
+def test_in_time_every_change_is_told_or_left_out_and_nothing_goes_on_when_it_is_up(monkeypatch):
+    def build() -> keras.Model:
+        layers = [L.Conv2D(4, 3, name="a"), L.Flatten(name="b"), L.Dense(24, name="c"), L.Dense(1, name="d")]
+        model = keras.Sequential([keras.Input((40, 40, 1)), *layers])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    # A clock that a look at it moves on by a second.
+    looks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(looks)))
+    monkeypatch.setattr(deadline, "monotonic", clock.monotonic)
+    monkeypatch.setattr(advising, "time", clock)
+    with deadline.deadline(10**9):
+        made = estimate(build)
+    seconds = 5 * next(looks)
+    everything = {one.title for one in Workshop(made.origin, made).proposals()}
+    begun = next(looks)
+    found = made.advice(made.peak_bytes * 3 // 4, seconds=seconds)
+    took = next(looks) - begun
+    told = {one.title for one in (*found.levers, *found.useless)}
+    (note,) = [one for one in found.notes if one.startswith(f"After {seconds} seconds these were left out: ")]
+    left_out = set(note.partition(": ")[2].rstrip(".").split("; "))
+    assert told & everything
+    assert left_out == everything - told
+    # Each further look ends what it is in.
+    assert took < seconds + 10 * len(everything)

@@ -74,3 +74,21 @@ def test_what_is_worth_telling_can_be_said():
     windows = steps(MIB * n for n in range(100))
     assert find_leak(windows, least_bytes=98 * MIB) is not None
     assert find_leak(windows, least_bytes=100 * MIB) is None
+
+
+def test_of_calls_fewer_tell():
+    levels = [n * MIB for n in range(9)]
+    assert find_leak(steps(levels)) is None
+    leak = find_leak(steps(levels), what="calls")
+    assert leak.bytes_per_step == MIB
+    assert leak.sentence("GPU:0", "calls").startswith(
+        "GPU:0: what is in use when fit, evaluate or predict begins grows by 1.0 MiB a call since call 0, by 8.0 MiB "
+        "until call 8, and has not come to rest. Models that are made for each call do that: "
+    )
+    assert find_leak(steps([min(n, 4) * MIB for n in range(9)]), what="calls") is None
+
+
+def test_batches_of_evaluation_are_no_steps():
+    assert "what stays in use after a batch of evaluate grows by 1.0 MiB a batch since batch " in find_leak(
+        steps(n * MIB for n in range(20))
+    ).sentence("CPU:0", "evaluate")
