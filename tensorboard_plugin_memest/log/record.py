@@ -11,7 +11,7 @@ from tensorboard_plugin_memest.log.metadata import Kind, profile_id, tag_for
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.estimate import Estimate
 from tensorboard_plugin_memest.memory.explanation import Explanation
-from tensorboard_plugin_memest.memory.format import FORMAT, check_format
+from tensorboard_plugin_memest.memory.format import FORMAT, check_format, parse_json
 from tensorboard_plugin_memest.memory.headline import Headline
 from tensorboard_plugin_memest.memory.host import HostEstimate
 from tensorboard_plugin_memest.memory.measured import DeviceTotals, MeasuredBeside, MeasuredPeaks, MeasuredProfile
@@ -135,7 +135,7 @@ def decode(kind: Kind, payload: bytes) -> Record:
         text = zlib.decompress(payload)
         if kind is Kind.ESTIMATE:
             return _checked(Estimate.from_json(text))
-        data = json.loads(text)
+        data = parse_json(text)
         check_format("record", data.pop("format"))
         return _DICT_RECORDS[kind].from_dict(data)
     except (zlib.error, KeyError, TypeError, AttributeError, IndexError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from tensorboard_plugin_memest.memory.errors import UsageError
 
@@ -27,6 +27,19 @@ def check_format(what: str, found: int) -> None:
         raise NewerFormatError(
             f"This {what} has format {found}; this memest reads up to {FORMAT}. Upgrade memest where TensorBoard runs."
         )
+
+
+def parse_json(text: str | bytes) -> Any:
+    """`text` as JSON.
+
+    Raises:
+        ValueError: it is none. `NaN` and infinities, which Python would read and a browser would not, are none.
+    """
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"It holds {constant}, which is no number.")
 
 
 class AsJson:
@@ -56,7 +69,7 @@ class AsJson:
             NewerFormatError: a newer memest wrote it.
             ValueError: it is no JSON, or none that `to_json` gave.
         """
-        data = json.loads(text)
+        data = parse_json(text)
         if not isinstance(data, dict) or "format" not in data:
             raise UsageError(f"This is no {cls.called} that memest wrote: {text[:60]!r}. Pass what to_json() gave.")
         check_format(cls.called, data.pop("format"))

@@ -157,7 +157,7 @@ export class App extends LitElement {
 }
 
 const EMPTY = html`<memest-message-card heading="No run with memory data yet" data-testid="empty">
-  <p>Add three lines to a training script, after the model is built and compiled:</p>
+  <p>Add this to a training script, after the model is built and compiled:</p>
   <pre>
 import memest
 

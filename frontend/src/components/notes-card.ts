@@ -46,6 +46,11 @@ export class NotesCard extends LitElement {
   ];
 }
 
+/** Whether there is anything to note. */
+export function hasNotes({ estimate, measured }: Overview): boolean {
+  return estimate !== null || measured.notes.length > 0;
+}
+
 /** Problems go first and in colour: a record that could not be read may change everything below. */
 @customElement("memest-problems")
 export class Problems extends LitElement {

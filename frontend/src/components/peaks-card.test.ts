@@ -60,5 +60,10 @@ describe("measured peaks", () => {
     const failed = { state: "failed" as const, message: "torn file", status: 500 };
     const card = await shown(new PeaksCard(), { overview: value, peaks: failed });
     expect(text(card.shadowRoot!.querySelector("[role=alert]")!)).toBe("torn file");
+    const begun = await shown(new PeaksCard(), {
+      overview: value,
+      peaks: ready({ devices: [peaks({ windows: [] })], beside: [], leaks: [] }),
+    });
+    expect(text(byTestId(begun.shadowRoot!, "no-steps")[0])).toBe("No step has been measured yet.");
   });
 });

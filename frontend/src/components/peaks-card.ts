@@ -81,7 +81,12 @@ export class PeaksCard extends LitElement {
     if (this.peaks.state === "failed") {
       return html`<p class="failed" role="alert">${this.peaks.message}</p>`;
     }
-    return this.overview.measured.devices.length ? html`<p class="soft waiting">Loading …</p>` : nothing;
+    if (this.overview.measured.devices.length === 0) {
+      return nothing;
+    }
+    return valueOf(this.peaks)
+      ? html`<p class="soft" data-testid="no-steps">No step has been measured yet.</p>`
+      : html`<p class="soft waiting">Loading …</p>`;
   }
 
   #totals(): TemplateResult[] {

@@ -13,7 +13,7 @@ import "./dominant-items";
 import "./host-card";
 import "./layers-card";
 import "./moment-card";
-import "./notes-card";
+import { hasNotes } from "./notes-card";
 import "./peaks-card";
 import "./phase-bars";
 import "./step-card";
@@ -225,7 +225,8 @@ const SLOTS: readonly Slot[] = [
     id: "notes",
     title: "Assumptions and notes",
     width: "paired",
-    draw: ({ overview }) => html`<memest-notes-card .overview=${overview}></memest-notes-card>`,
+    draw: ({ overview }) =>
+      hasNotes(overview) ? html`<memest-notes-card .overview=${overview}></memest-notes-card>` : null,
   },
 ];
 

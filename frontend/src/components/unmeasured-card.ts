@@ -31,9 +31,9 @@ export class UnmeasuredCard extends LitElement {
   ];
 }
 
-/** Whether there is anything that was not measured. */
-export function lacksMeasurements({ measured }: Overview): boolean {
-  return measured.devices.length === 0 || measured.profiles.length === 0;
+/** Whether there is anything that was not measured; what could not be read may have been. */
+export function lacksMeasurements({ measured, problems }: Overview): boolean {
+  return problems.length === 0 && (measured.devices.length === 0 || measured.profiles.length === 0);
 }
 
 const NO_PEAKS = html`<p class="soft" data-testid="no-peaks">

@@ -84,6 +84,15 @@ describe("the verdict", () => {
     expect(await told({ verdict: fits, crash: crash(), advice: smallest("a") })).toContain("Change b");
   });
 
+  it("asks for nothing that could only not be read", async () => {
+    const value = overview("a", { estimate: null, problems: ["This record has format 2."] });
+    const card = await shown(new VerdictCard(), { overview: value });
+    expect(text(byTestId(card.shadowRoot!, "verdict-sentence")[0])).toBe(
+      "What was recorded of this run could not be read.",
+    );
+    expect(text(byTestId(card.shadowRoot!, "verdict")[0])).not.toContain("log_model");
+  });
+
   it("says what the data pipeline holds where that is all there is", async () => {
     const card = await shown(new VerdictCard(), {
       overview: overview("a", { estimate: null }),

@@ -45,7 +45,9 @@ export class VerdictCard extends LitElement {
     if (this.host) {
       return html`The data pipeline holds ${bytes(this.host.peak_bytes, this.unit)} of the host's memory at its peak.`;
     }
-    return "Neither an estimate nor a measured peak of this run was recorded.";
+    return this.overview.problems.length
+      ? "What was recorded of this run could not be read."
+      : "Neither an estimate nor a measured peak of this run was recorded.";
   }
 
   /** What the estimate says of a run that ran out of memory all the same: no more than a prediction. */
@@ -114,8 +116,11 @@ export class VerdictCard extends LitElement {
     return risks.map((risk) => html`<p class="risk" data-testid="verdict-risk">${risk}</p>`);
   }
 
-  #about(): TemplateResult {
-    const { estimate } = this.overview;
+  #about(): TemplateResult | typeof nothing {
+    const { estimate, problems } = this.overview;
+    if (!estimate && problems.length) {
+      return nothing;
+    }
     if (!estimate) {
       return html`<p>
         This run holds no estimate. Add <code>memest.log_model(model, logdir=…)</code> to its script to see what the

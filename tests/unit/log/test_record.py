@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -85,6 +86,16 @@ def test_a_newer_format_is_refused_in_words(record):
 def test_broken_bytes_are_one_kind_of_error(kind, payload):
     with pytest.raises(ValueError, match=r"."):
         decode(kind, payload)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_is_refused_here_and_not_by_browsers(number):
+    with pytest.raises(ValueError, match=r"It holds (NaN|Infinity), which is no number"):
+        decode(Kind.ESTIMATE, change("phases.2.live_at_peak.0.bytes", number))
+    advice = sample_advice()
+    broken = replace(advice, levers=(replace(advice.levers[0], saving_bytes=number),))
+    with pytest.raises(ValueError, match=r"It holds (NaN|Infinity), which is no number"):
+        decode(Kind.ADVICE, encode(broken))
 
 
 def test_a_record_of_another_kind():

@@ -150,6 +150,12 @@ def test_that_training_would_not_fit_either_is_told_beside_a_failure_while_build
     assert "short" not in explain(EAGER, sample_estimate(), limit_bytes=2**40).expectation
 
 
+def test_phases_that_need_as_much_are_told_once():
+    found = explain(UPDATE, sample_estimate(), phase="first_step", limit_bytes=10 * 2**30)
+    assert "for the first step: 7.2" in found.expectation
+    assert "Needs" not in found.expectation
+
+
 def test_what_is_known_of_the_run_wins():
     found = explain(UPDATE, sample_estimate(), phase="first_step", step=0, in_use_bytes=7)
     assert (found.phase, found.step, found.in_use_bytes) == ("first_step", 0, 7)
