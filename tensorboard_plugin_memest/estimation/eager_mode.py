@@ -106,4 +106,4 @@ def _stretches(
         phase = plan.step.phase
         for _ in range({"first_step": 0, "step": later}.get(phase, 2)):
             yield _Stretch(phase, EagerExecution(plan, store, left).run())
-    yield _Stretch(CHECKPOINT, reading_events(store))
+    yield _Stretch(CHECKPOINT, reading_events(store, training.computed))

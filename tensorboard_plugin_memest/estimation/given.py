@@ -23,6 +23,7 @@ class Given:
         predict_examples: examples of a whole prediction; None for one batch.
         replicas: how the training is spread over devices; None for one device.
         exports: whether the run exports the model.
+        stores: whether layers are asked for what is to be stored.
         one_size: whether the step is wanted for this batch size only, not for finding out how it depends on that.
     """
 
@@ -40,6 +41,7 @@ class Given:
     predict_examples: int | None = None
     replicas: Replicas | None = None
     exports: bool = False
+    stores: bool = False
 
     @property
     def objects(self) -> list[Any]:

@@ -78,6 +78,7 @@ def phases_of_graph(
         further=[Further(one.phase, program, one.accumulated) for one, program, _ in programs[training.trains :]],
         is_sent=training.workers > 1,
         values=training.values,
+        computed=training.computed,
     )
     phases, resident = phases_of(run, device)
     return phases, resident, [*notes, *workspace_notes(device)]

@@ -136,6 +136,7 @@ def estimate(
         predict_batch_size=predict_batch_size,
         predict_examples=checked_predict_examples(predict_examples, predict_batch_size),
         exports=saving.exports,
+        stores=saving.stores,
     )
     return Origin(model_or_build, given, chosen, timeout, saving).estimate()
 
@@ -387,7 +388,7 @@ def assemble(
     if training.accumulated is not None:
         phases["predict"] = replace(phases["predict"], host_peak_bytes=training.accumulated.host_bytes)
         notes.append(training.accumulated.note)
-    costs = host_costs(saving, training.trace.variables.all, device.kind, training.served)
+    costs = host_costs(saving, training.trace.variables.all, device.kind, training.served, training.computed)
     reading = phases.pop(CHECKPOINT)
     if costs:
         phases[CHECKPOINT] = checkpoint_phase(costs, reading)

@@ -18,6 +18,7 @@ from tensorboard_plugin_memest.estimation.births import (
     sent_birth_events,
     shared_birth_events,
 )
+from tensorboard_plugin_memest.estimation.computed import Computed
 from tensorboard_plugin_memest.estimation.cost import cycles, seconds
 from tensorboard_plugin_memest.estimation.deadline import check_deadline
 from tensorboard_plugin_memest.estimation.device import CPU, GPU, Device
@@ -101,6 +102,7 @@ class Run:
         is_sent: whether the first of several workers sends the slots' first values to the others.
         values: what variables hold before the first step, as far as it is known.
         building: what the code that builds the model makes besides variables.
+        computed: what layers compute when they are saved.
     """
 
     built: Sequence[Birth] | None
@@ -113,6 +115,7 @@ class Run:
     is_sent: bool = False
     values: Mapping[Variable, Value] = field(default_factory=dict)
     building: EagerRun = field(default_factory=EagerRun)
+    computed: Sequence[Computed] = ()
 
     @property
     def store(self) -> VariableStore:
@@ -351,7 +354,7 @@ def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> I
             if one.accumulated is not None:
                 events, begins = one.accumulated.around(events)
             yield _Stretch(one.phase, before + events, len(before) + begins)
-    yield _Stretch(CHECKPOINT, reading_events(store))
+    yield _Stretch(CHECKPOINT, reading_events(store, run.computed))
 
 
 def _step(program: Program, orders: _Orders, way: _Way, store: VariableStore) -> list[Event]:

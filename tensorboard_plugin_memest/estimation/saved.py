@@ -1,6 +1,7 @@
 """What a device holds while the variables are saved.
 
-Keras reads one variable after another. That is no copy, but of a table of which rows were changed (`copied_on_read`).
+Keras reads one variable after another. That is no copy, but of a table of which rows were changed (`copied_on_read`),
+and what layers compute to be saved (`computed`).
 TensorFlow's own checkpoints are written from where the variables are, by `read_value_no_copy` of
 tensorflow/python/ops/resource_variable_ops.py.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tensorboard_plugin_memest.estimation.computed import Computed
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.saving import HostCost
 from tensorboard_plugin_memest.estimation.tag import variable_tag
@@ -23,9 +25,9 @@ CHECKPOINT = "checkpoint"
 _BETWEEN = "(between steps)"
 
 
-def reading_events(store: VariableStore) -> list[Event]:
-    """What reading every variable takes, one after another."""
-    events = []
+def reading_events(store: VariableStore, computed: Sequence[Computed] = ()) -> list[Event]:
+    """What reading every variable takes, one after another, and what layers compute to be saved."""
+    events = [event for one in computed for event in one.events()]
     for variable in store.buffers:
         if variable in store.copied_on_read:
             copy, tag = Buffer(variable.bytes), variable_tag(variable)

@@ -19,6 +19,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tensorboard_plugin_memest.estimation.computed import Computed
 from tensorboard_plugin_memest.estimation.device import GPU
 from tensorboard_plugin_memest.estimation.served import Served
 from tensorboard_plugin_memest.estimation.variables import Variable
@@ -34,12 +35,17 @@ BYTES_OF_ONE_HOT = 30 * 8
 CHECKPOINT_BUFFER = 8 * 2**20
 FIRST_CHECKPOINT = 2_500_000
 
+# What the first file in HDF5's format brings in: 5.3 to 6.9 MB in 17 of 20 measurements.
+FIRST_FILE = 6_000_000
+
 # What an export takes for each op that it traces, each weight and each function of a loop. Fitted to 15 models of 9 to
 # 1831 ops (dense, convolutional, recurrent, attention; ResNet50 took 149 MB, MobileNetV2 115); 14 are within 5.2 %.
 EXPORTED_OP, EXPORTED_WEIGHT, EXPORTED_FUNCTION = 29_000, 266_000, 660_000
 
-# Freed arrays of no more than this glibc's malloc keeps (DEFAULT_MMAP_THRESHOLD_MAX); larger ones are given back.
+# Freed arrays of no more than this glibc's malloc keeps (DEFAULT_MMAP_THRESHOLD_MAX); larger ones are given back. Which
+# have pages of their own, and how much of what is free stays, follows the largest of them that was freed so far.
 KEPT_BY_MALLOC = 32 * 2**20
+_FIRST_THRESHOLD = 128 * 2**10
 
 # How the names of legacy files end.
 _LEGACY = (".h5", ".hdf5")
@@ -83,6 +89,17 @@ class Saving:
         """Whether the run exports the model."""
         return any(isinstance(one, (str, os.PathLike)) and _is_export(os.fspath(one)) for one in self.saves)
 
+    @property
+    def stores(self) -> bool:
+        """Whether layers are asked for what is to be stored, as in all of Keras' files but the legacy ones."""
+        paths = [(os.fspath(one), False) for one in self.saves if isinstance(one, (str, os.PathLike))]
+        checkpoints = [one for one in self.callbacks if isinstance(one, keras.callbacks.ModelCheckpoint)]
+        paths += [(str(one.filepath), one.save_weights_only) for one in checkpoints]
+        return any(isinstance(one, keras.callbacks.BackupAndRestore) for one in self.callbacks) or any(
+            not _is_export(path) and (_is_array_by_array(path, only) or not path.endswith(_LEGACY))
+            for path, only in paths
+        )
+
 
 NO_SAVING = Saving()
 
@@ -108,7 +125,13 @@ def _as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
 
 
-def host_costs(saving: Saving, variables: Sequence[Variable], device: str, served: Served | None) -> list[HostCost]:
+def host_costs(
+    saving: Saving,
+    variables: Sequence[Variable],
+    device: str,
+    served: Served | None,
+    computed: Sequence[Computed] = (),
+) -> list[HostCost]:
     """What each way to save or log weights takes, one after another.
 
     Args:
@@ -116,8 +139,9 @@ def host_costs(saving: Saving, variables: Sequence[Variable], device: str, serve
         variables: all variables of the run, in the order in which they came to be.
         device: kind of the device that they are on.
         served: what an export traces; None where there is none.
+        computed: of layers that store more than variables what they store.
     """
-    stored = _Stored(variables)
+    stored = _Stored(variables, computed)
     costs = []
     for one in saving.callbacks:
         if isinstance(one, keras.callbacks.ModelCheckpoint):
@@ -140,14 +164,27 @@ def host_costs(saving: Saving, variables: Sequence[Variable], device: str, serve
 
 
 class _Stored:
-    """Bytes of what is saved: weights, those of each layer, and the optimizer's variables."""
+    """Bytes of what is saved.
 
-    def __init__(self, variables: Sequence[Variable]) -> None:
+    Attributes:
+        weights: of each weight.
+        slots: of each variable of the optimizer.
+        layers: of the weights of each layer.
+        given: of what layers give when they are asked, and whether it is a variable.
+    """
+
+    def __init__(self, variables: Sequence[Variable], computed: Sequence[Computed]) -> None:
         weights = [one for one in variables if one.category is Category.WEIGHTS]
         self.weights = [one.bytes for one in weights]
         self.slots = [one.bytes for one in variables if one.category is Category.OPTIMIZER_SLOTS]
         self.layers: dict[str, list[int]] = {}
+        self.given: list[tuple[int, bool]] = []
+        others = {one.layer: one.stored for one in computed}
         for one in weights:
+            if one.layer not in others:
+                self.given.append((one.bytes, True))
+            elif one.layer not in self.layers:
+                self.given += others[one.layer]
             self.layers.setdefault(one.layer, []).append(one.bytes)
 
 
@@ -161,21 +198,43 @@ def _cost_of_export(path: str, stored: _Stored, device: str, served: Served) -> 
 
 
 def _cost_of_file(path: str, stored: _Stored, *, weights_only: bool = False) -> HostCost:
-    largest = max([*stored.weights, *stored.slots], default=0)
-    if path.endswith(".weights.h5") or weights_only:
-        most, of = 2 * largest, "two copies of the largest variable"
+    arrays = [*stored.given, *((size, True) for size in stored.slots)]
+    if _is_array_by_array(path, weights_only):
+        most = _one_after_another(arrays)
+        of = "two copies of the largest variable, or one of what a layer computes, and what malloc keeps of others"
     elif path.endswith(_LEGACY):
         lists = [*stored.layers.values(), stored.slots]
         most = max((sum(arrays) + max(arrays) for arrays in lists if arrays), default=0)
         of = "all arrays of a layer, or of the optimizer, and another copy of one"
     else:
         most = written = 0
-        for number, size in enumerate([*stored.weights, *stored.slots]):
+        for number, (size, _) in enumerate(arrays):
             written += size
-            copies = 2 if number >= len(stored.weights) or size <= KEPT_BY_MALLOC else 1
+            copies = 2 if number >= len(stored.given) or size <= KEPT_BY_MALLOC else 1
             most = max(most, written + copies * size)
         of = "the file, weights and optimizer variables, and one or two more copies of one of them"
-    return HostCost(most, f"Saving {path!r} takes {format_bytes(most)} of the host's memory: {of}.")
+    most += FIRST_FILE
+    what = f"Saving {path!r} takes {format_bytes(most)} of the host's memory: {of}, and what the first file brings in."
+    return HostCost(most, what)
+
+
+def _is_array_by_array(path: str, weights_only: bool) -> bool:
+    return path.endswith(".weights.h5") or weights_only
+
+
+def _one_after_another(arrays: Sequence[tuple[int, bool]]) -> int:
+    """Bytes of arrays of which each is freed before the next, variables in two copies, with what malloc keeps."""
+    threshold, kept, most = _FIRST_THRESHOLD, 0, 0
+    for size, is_variable in arrays:
+        together = (1 + is_variable) * size
+        if size <= threshold:
+            kept = max(kept, together)
+        most = max(most, kept + (together if size > threshold else 0))
+        if threshold < size <= KEPT_BY_MALLOC:
+            threshold = size
+        if kept >= 2 * threshold:
+            kept = 0
+    return most
 
 
 def _cost_of_checkpoint(what: str, saved: Sequence[int], device: str, traced: int = 0) -> HostCost:

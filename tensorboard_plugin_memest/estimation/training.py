@@ -17,6 +17,7 @@ from tensorboard_plugin_memest.estimation.batches import derived_step, other_siz
 from tensorboard_plugin_memest.estimation.births import Birth, births_of
 from tensorboard_plugin_memest.estimation.called import TracedStep, traced_step
 from tensorboard_plugin_memest.estimation.compiled_with import seen_compiling
+from tensorboard_plugin_memest.estimation.computed import Computed, computed_to_be_saved
 from tensorboard_plugin_memest.estimation.copies import creations_of_copy
 from tensorboard_plugin_memest.estimation.creation import Creations
 from tensorboard_plugin_memest.estimation.discard import discard_graph
@@ -118,6 +119,7 @@ class Training:
         before: variables that came to be before what is estimated begins, in order, as far as that is known.
         workers: how many processes train together.
         served: what an export traces; None where the model is not exported.
+        computed: what layers compute when they are saved, where they are.
         held: what small variables hold that exist.
         building: what the code that builds the model makes besides variables, as far as it was seen.
     """
@@ -144,6 +146,7 @@ class Training:
     before: Sequence[Birth] = ()
     workers: int = 1
     served: Served | None = None
+    computed: Sequence[Computed] = ()
     held: Mapping[Variable, Value] = field(default_factory=dict)
     building: EagerRun = field(default_factory=EagerRun)
 
@@ -402,6 +405,7 @@ def _training(
         creations=creations,
         workers=given.replicas.workers if given.replicas is not None else 1,
         served=served(model, x, any_size=not fixed) if given.exports else None,
+        computed=computed_to_be_saved(trace.layers.layers) if given.stores else (),
         held=held_values(trace, creations),
     )
 

@@ -36,7 +36,13 @@ def phases_with_xla(training: Training, device: Device, timeout: float) -> tuple
         return phases, resident, [_approximation(error), *notes]
     trained = steps[0].step if training.trains else None
     run = CompiledRun(
-        training.built, training.slots, training.others, trained, steps[training.trains :], training.building
+        built=training.built,
+        slots=training.slots,
+        others=training.others,
+        step=trained,
+        further=steps[training.trains :],
+        building=training.building,
+        computed=training.computed,
     )
     phases, resident = phases_of(run, device)
     notes = [note for one in training.passes for note in one.assumptions]

@@ -15,6 +15,7 @@ from tensorboard_plugin_memest.estimation.accumulated import Accumulated
 from tensorboard_plugin_memest.estimation.allocator import BfcAllocator
 from tensorboard_plugin_memest.estimation.attribution import BACKWARD, UPDATE
 from tensorboard_plugin_memest.estimation.births import Birth, birth_events, building_events, shared_birth_events
+from tensorboard_plugin_memest.estimation.computed import Computed
 from tensorboard_plugin_memest.estimation.device import CPU, Device
 from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, RELABEL, Buffer, Event
@@ -75,6 +76,7 @@ class CompiledRun:
         step: one step of training; None where nothing is trained.
         further: phases that come after training.
         building: what the code that builds the model makes besides variables.
+        computed: what layers compute when they are saved.
     """
 
     built: Sequence[Birth] | None
@@ -83,6 +85,7 @@ class CompiledRun:
     step: CompiledStep | None
     further: Sequence[FurtherStep] = ()
     building: EagerRun = field(default_factory=EagerRun)
+    computed: Sequence[Computed] = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def _stretches(run: CompiledRun, device: Device, store: VariableStore) -> Iterat
             if one.accumulated is not None:
                 stretch = replace(stretch, events=one.accumulated.around(stretch.events)[0])
             yield stretch
-    yield _Stretch(CHECKPOINT, reading_events(store))
+    yield _Stretch(CHECKPOINT, reading_events(store, run.computed))
 
 
 def _tensors(step: CompiledStep) -> list[Event]:
