@@ -10,7 +10,7 @@ from types import TracebackType
 from tensorboard_plugin_memest.measure import oom_message
 from tensorboard_plugin_memest.measure.oom_advice import advice_for
 from tensorboard_plugin_memest.measure.oom_message import parse_message
-from tensorboard_plugin_memest.measure.whose import find_whose, is_update
+from tensorboard_plugin_memest.measure.whose import find_whose, is_update, phase_of_shape
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate, Phase
@@ -95,6 +95,7 @@ def explain(
         # Estimates are of the device, and of TensorFlow.
         estimate = None
     phase = phase or failure.phase or _phase_of_stack(error) or _phase_of_op(failure.op)
+    phase = phase or phase_of_shape(failure.shape, estimate)
     whose = find_whose(failure.op, failure.shape, phase, estimate)
     if failure.source == oom_message.XLA and (failure.op is None or _COMPILED.search(failure.op)):
         whose = replace(whose, layer=None, category=Category.TEMPORARIES, role="buffers of the compiled step")

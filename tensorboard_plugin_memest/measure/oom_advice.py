@@ -144,7 +144,11 @@ def _while_training(explanation: Explanation, estimate: Estimate | None) -> list
 
 def _smaller_batch(explanation: Explanation, of_batch: int, total: int) -> str:
     worth = f": what grows with it holds {format_bytes(of_batch)}, {format_share(of_batch, total)}" if of_batch else ""
-    return f"A smaller batch_size{worth}."
+    which = {
+        "evaluate": "validation_batch_size in fit, or batch_size in evaluate",
+        "predict": "batch_size in predict",
+    }.get(explanation.phase or "", "batch_size")
+    return f"A smaller {which}{worth}."
 
 
 def _less_kept(explanation: Explanation, of_batch: int, total: int) -> list[str]:

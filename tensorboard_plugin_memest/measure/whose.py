@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.estimate import Estimate, LayerInfo, Phase
 from tensorboard_plugin_memest.memory.item import Item
+from tensorboard_plugin_memest.memory.measured import EVALUATE, PREDICT
 from tensorboard_plugin_memest.memory.op_names import GRADIENT_SCOPE, plain_name, short_name, without_counter
 from tensorboard_plugin_memest.memory.whose import Whose
 
@@ -51,7 +52,7 @@ class Owners:
     def __init__(self, estimate: Estimate | None, phase: str | None) -> None:
         self._phase = phase
         self._layers: Sequence[LayerInfo] = estimate.layer_infos if estimate else ()
-        phases = _phases(estimate, phase)
+        self._phases = phases = _phases(estimate, phase)
         items = [item for one in phases for item in one.live_at_peak]
         self._shapes_of: dict[str, set[tuple[int | None, ...] | None]] = {}
         for item in items:
@@ -106,13 +107,37 @@ class Owners:
             unlike = None if info.class_name == "InputLayer" else _unlike(info.output_shape, shape)
             if unlike is not None:
                 found.setdefault(unlike, []).append(info.path)
-        alike = found[min(found)] if found else []
+        alike = found[min(found)] if found else self._making(shape)
         # Of models and what is in them the innermost.
         paths = [path for path in alike if not any(other.startswith(f"{path}/") for other in alike)]
         if len(paths) < 2:
             return Whose(paths[0] if paths else None)
         named = [*paths[:2], f"{len(paths) - 2} others"] if len(paths) > 3 else paths
         return Whose(role=f"like what {', '.join(named[:-1])} and {named[-1]} make")
+
+    def _making(self, shape: tuple[int, ...]) -> list[str]:
+        """The layers that make a tensor of `shape` on the way, which is not their output."""
+        known = {info.path for info in self._layers}
+        items = [item for one in self._phases for item in tensors_of(one) if item.shape == shape]
+        return list(dict.fromkeys(item.layer for item in items if item.layer in known))
+
+
+def tensors_of(phase: Phase) -> list[Item]:
+    """Everything that a phase was predicted to allocate, alike ones once, as far as that was kept."""
+    return list(phase.live_at_peak) if phase.allocations is None else phase.allocations.items
+
+
+def phase_of_shape(shape: tuple[int, ...] | None, estimate: Estimate | None) -> str | None:
+    """The phase that alone makes tensors of `shape`, `"step"` for all of training; None where that tells nothing."""
+    if estimate is None or not shape:
+        return None
+    phases = estimate.phases.values()
+    having = {one.name for one in phases if any(item.shape == shape for item in tensors_of(one))}
+    if having & {EVALUATE, PREDICT} and len(having) == 1:
+        return having.pop()
+    # Without others a training step says little.
+    others = estimate.phases.keys() & {EVALUATE, PREDICT}
+    return "step" if others and having and having <= {"first_step", "step"} else None
 
 
 def _unlike(made: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> int | None:

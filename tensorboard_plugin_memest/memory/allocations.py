@@ -101,9 +101,14 @@ class Allocations:
 
     def __iter__(self) -> Iterator[tuple[Item, int, int]]:
         """The buffers, as `of` takes them."""
-        items = [self._item(kind) for kind in self.kinds]
+        items = self.items
         for kind, begin, length in zip(self.kind, self.begin, self.length, strict=True):
             yield items[kind], begin, begin + length
+
+    @property
+    def items(self) -> list[Item]:
+        """What the buffers are; alike ones once."""
+        return [self._item(kind) for kind in self.kinds]
 
     def alive_at(self, position: int) -> list[Alive]:
         """Everything alive just after the event at `position`, largest buffers first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import keras
 import pytest
 
 import memest
@@ -244,3 +245,18 @@ def test_wrong_arguments_are_refused():
         memest.explain_oom(7)
     with pytest.raises(TypeError, match=r"what memest\.estimate returned"):
         memest.explain_oom(UPDATE, estimate=9)
+
+
+def test_a_tensor_that_only_evaluation_makes_is_of_its_batch():
+    model = keras.Sequential([keras.Input((6, 4)), keras.layers.LSTM(8), keras.layers.Dense(3)])
+    model.compile("adam", "mse", jit_compile=False)
+    made = memest.estimate(model, batch_size=2, validation_batch_size=50, device="GPU")
+    # The four gates of the cell: no layer returns them.
+    found = memest.explain_oom("OOM when allocating tensor with shape[50,32] and type float", made)
+    assert (found.phase, found.layer) == ("evaluate", "lstm/lstm_cell")
+    assert found.predicted_peak_bytes == made.phases["evaluate"].peak_bytes
+    assert found.advice[0].startswith("A smaller validation_batch_size in fit, or batch_size in evaluate: what grows ")
+    trained = memest.explain_oom("OOM when allocating tensor with shape[2,32] and type float", made)
+    assert (trained.phase, trained.layer) == ("step", "lstm/lstm_cell")
+    assert trained.advice[0].startswith("A smaller batch_size: ")
+    assert memest.explain_oom("OOM when allocating tensor with shape[77,32] and type float", made).layer is None
