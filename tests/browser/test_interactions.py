@@ -292,6 +292,19 @@ def test_a_comparison_is_exported_with_exact_bytes(tab: Tab) -> None:
     assert {sample_estimate().peak_bytes, sample_estimate(optimizer="SGD").peak_bytes} <= set(row.values())
 
 
+def test_phases_and_dominant_items_are_exported_with_exact_bytes(tab: Tab) -> None:
+    estimate = sample_estimate()
+    rows = saved_records(tab, "phases-export", "phases")
+    assert [(row["phase"], row["predicted_bytes"]) for row in rows] == [
+        (name, phase.peak_bytes) for name, phase in estimate.phases.items()
+    ]
+    rows = saved_records(tab, "dominant-export", "dominant")
+    assert [(row["name"], row["role"], row["bytes"]) for row in rows] == [
+        (entry.name, part.role, part.bytes) for entry in dominant(estimate.items) for part in entry.parts
+    ]
+    expect(tab.frame.get_by_label("Export phases")).to_be_visible()
+
+
 def test_what_is_alive_and_what_to_change_and_the_pipeline_are_exported_with_exact_bytes(tab: Tab) -> None:
     alive = sample_estimate().phases["step"].live_at_peak
     rows = saved_records(tab, "alive-export", "alive")

@@ -1,11 +1,13 @@
 import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { formatBytes, formatFraction, formatShape, type Unit } from "../format/bytes";
+import type { Fields } from "../format/records";
 import type { Bytes, Dominant, DominantPart } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card, fields, tables } from "../style/shared";
 import { bars } from "./bar";
 import { choose, showCard } from "./choose";
+import "./export-menu";
 import { bytes, titleOf } from "./figure";
 import "./term";
 
@@ -19,6 +21,7 @@ const DECIDES = 0.05;
 @customElement("memest-dominant-items")
 export class DominantItems extends LitElement {
   @property({ attribute: false }) dominant: readonly Dominant[] = [];
+  @property() run = "";
   @property() unit: Unit = "GiB";
 
   override render(): TemplateResult {
@@ -26,6 +29,13 @@ export class DominantItems extends LitElement {
       <header>
         <h2><memest-term word="dominant">Dominant items</memest-term></h2>
         <span class="soft">what holds most of the peak</span>
+        <memest-export-menu
+          class="controls"
+          data-testid="dominant-export"
+          run=${this.run}
+          name="dominant"
+          .records=${() => dominantRecords(this.dominant)}
+        ></memest-export-menu>
       </header>
       ${this.dominant.some(decides) ? nothing : NOTHING}
       <ol>
@@ -172,6 +182,16 @@ export class DominantItems extends LitElement {
 }
 
 const decides = ({ share }: Dominant): boolean => share >= DECIDES;
+
+/** One record for each kind of copy of each of them. */
+function dominantRecords(dominant: readonly Dominant[]): Fields[] {
+  return dominant.flatMap(({ name, layer, shape, parts }) =>
+    parts.map(({ role, category, count, bytes: held, requested_bytes, share }) => ({
+      ...{ name, layer, shape: shape ? formatShape(shape) : "" },
+      ...{ role, category, count, bytes: held, requested_bytes, share },
+    })),
+  );
+}
 
 const NOTHING = html`<p class="soft" data-testid="dominant-none">
   Nothing stands out: no variable and no layer holds much of the peak alone.

@@ -17,7 +17,7 @@ export class ExportMenu extends LitElement {
   @property() name = "records";
 
   override render(): TemplateResult {
-    return html`<memest-menu label="Export">
+    return html`<memest-menu label="Export" about=${this.name}>
       <div class="choice">
         <button type="button" class="link" data-format="csv" @click=${() => this.#save("csv", csv, "text/csv")}>
           CSV, exact bytes

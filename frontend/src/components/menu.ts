@@ -1,4 +1,4 @@
-import { css, html, LitElement, type TemplateResult } from "lit";
+import { css, html, LitElement, nothing, type TemplateResult } from "lit";
 import { customElement, property } from "lit/decorators.js";
 import { base, fields } from "../style/shared";
 
@@ -6,6 +6,8 @@ import { base, fields } from "../style/shared";
 @customElement("memest-menu")
 export class Menu extends LitElement {
   @property() label = "";
+  /** What it is about, for those who do not see where it stands. */
+  @property() about = "";
 
   readonly #leave = (event: Event): void => {
     if (!event.composedPath().includes(this)) {
@@ -31,7 +33,9 @@ export class Menu extends LitElement {
 
   override render(): TemplateResult {
     return html`<details @keydown=${(event: KeyboardEvent) => this.#key(event)}>
-      <summary class="small">${this.label}<span aria-hidden="true"> ▾</span></summary>
+      <summary class="small" aria-label=${this.about ? `${this.label} ${this.about}` : nothing}>
+        ${this.label}<span aria-hidden="true"> ▾</span>
+      </summary>
       <div class="panel"><slot></slot></div>
     </details>`;
   }

@@ -182,7 +182,7 @@ export class MomentCard extends LitElement {
   #groupRows(moment: Moment): TemplateResult {
     const { first, end } = this.#window.range;
     const largest = this.#groups[0]?.bytes ?? 1;
-    return html`<table data-testid="group-table">
+    return html`<table data-testid="group-table" aria-label="What is alive, by ${NAMES[moment.by].toLowerCase()}">
       <thead>
         <tr>
           <th scope="col">${NAMES[moment.by]}</th>

@@ -5,9 +5,10 @@ import { CATEGORIES, type Bytes, type Overview } from "../model/types";
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card, keys } from "../style/shared";
 import { byteAxis, tickLabel, type ByteAxis } from "../views/axis";
-import { phaseRows, type PhaseRow } from "../views/phases";
+import { phaseRecords, phaseRows, type PhaseRow } from "../views/phases";
 import { shortened } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
+import "./export-menu";
 import { bytes, plainBytes, titleOf } from "./figure";
 import "./term";
 
@@ -26,6 +27,13 @@ export class PhaseBars extends LitElement {
       <header>
         <h2>Phases</h2>
         <span class="soft">what is in use at the peak of each</span>
+        <memest-export-menu
+          class="controls"
+          data-testid="phases-export"
+          run=${this.overview.name}
+          name="phases"
+          .records=${() => phaseRecords(this.overview)}
+        ></memest-export-menu>
       </header>
       <div class="grid">
         ${rows.map((row) => this.#row(row, axis, limit))}

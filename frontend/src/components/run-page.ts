@@ -100,9 +100,13 @@ const SLOTS: readonly Slot[] = [
     id: "dominant",
     title: "Dominant items",
     width: "half",
-    draw: ({ estimate, shown }) =>
+    draw: ({ estimate, overview, shown }) =>
       estimate &&
-      html`<memest-dominant-items .dominant=${estimate.dominant} .unit=${shown.place.unit}></memest-dominant-items>`,
+      html`<memest-dominant-items
+        .dominant=${estimate.dominant}
+        run=${overview.name}
+        .unit=${shown.place.unit}
+      ></memest-dominant-items>`,
   },
   {
     id: "step",
@@ -179,6 +183,7 @@ const SLOTS: readonly Slot[] = [
       const whatIf = valueOf(shown.whatIf)?.what_if;
       return whatIf
         ? html`<memest-what-if-card
+            .run=${overview.name}
             .whatIf=${whatIf}
             .chosen=${shown.place}
             .gpus=${valueOf(shown.gpus) ?? []}

@@ -5,16 +5,18 @@ import { CATEGORIES, type Bytes, type ChoiceOutcome, type Choices, type Gpu, typ
 import { categoryFill, LABELS } from "../style/palette";
 import { base, card, fields, keys } from "../style/shared";
 import { segmentsOf } from "../views/phases";
-import { choicesOf, judge, outcomeOf, type Chosen, type Judgement } from "../views/what-if";
+import { choicesOf, judge, outcomeOf, outcomeRecord, type Chosen, type Judgement } from "../views/what-if";
 import { modeLabel, phaseLabel } from "../views/words";
 import { bars, stack, stackLabel } from "./bar";
 import { choose } from "./choose";
+import "./export-menu";
 import { bytes, titleOf } from "./figure";
 
 /** The training under other choices, each estimated in Python before: moving a slider answers at once. */
 @customElement("memest-what-if-card")
 export class WhatIfCard extends LitElement {
   @property({ attribute: false }) whatIf!: WhatIf;
+  @property() run = "";
   @property({ attribute: false }) chosen!: Chosen;
   @property({ attribute: false }) gpus: readonly Gpu[] = [];
   /** Name of the chosen device; empty for `limit`. */
@@ -36,6 +38,12 @@ export class WhatIfCard extends LitElement {
           <button type="button" class="small" data-testid="what-if-reset" @click=${() => this.#reset()}>
             As it is
           </button>
+          <memest-export-menu
+            data-testid="what-if-export"
+            run=${this.run}
+            name="what-if"
+            .records=${() => this.whatIf.outcomes.map(outcomeRecord)}
+          ></memest-export-menu>
         </span>
       </header>
       ${this.#controls(choices)} ${this.#bars(before, after, limit)}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { estimate, measuredSteps, overview, peaks } from "../testing/samples";
 import { deviceOf } from "./device";
-import { phaseRows, segmentsOf } from "./phases";
+import { phaseRecords, phaseRows, segmentsOf } from "./phases";
 
 describe("phaseRows", () => {
   it("puts what was measured beside what was predicted", () => {
@@ -30,6 +30,20 @@ describe("phaseRows", () => {
       ["First step", null, 3050],
       ["Step", null, 3000],
     ]);
+  });
+
+  it("becomes records with every number, and with the same fields in each", () => {
+    const records = phaseRecords(overview("a", { measured: measuredSteps() }));
+    expect(
+      records.map(({ phase, predicted_bytes, lowest_bytes, highest_bytes, measured_bytes, weights }) => [
+        ...[phase, predicted_bytes, lowest_bytes, highest_bytes, measured_bytes, weights],
+      ]),
+    ).toEqual([
+      ["build", 2500, 2500, 2500, 2600, 2500],
+      ["step", 3000, 2900, 3600, 3000, 2000],
+      ["first_step", null, null, null, 3050, 0],
+    ]);
+    expect(new Set(records.map((record) => Object.keys(record).join())).size).toBe(1);
   });
 
   it("takes outcomes from the verdict", () => {

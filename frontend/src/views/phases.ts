@@ -1,3 +1,4 @@
+import type { Fields } from "../format/records";
 import { CATEGORIES, type Bytes, type Category, type Outcome, type Overview } from "../model/types";
 import { deviceOf } from "./device";
 import { phaseLabel } from "./words";
@@ -59,6 +60,24 @@ export function phaseRows(overview: Overview): PhaseRow[] {
     }
   }
   return rows;
+}
+
+/** One record a phase for other programs, every number exact. */
+export function phaseRecords(overview: Overview): Fields[] {
+  return phaseRows(overview).map(({ name, peak, range, op, host, outcome, measured, segments }) => {
+    const held = new Map(segments.map(({ category, bytes }) => [category, bytes]));
+    return {
+      phase: name,
+      predicted_bytes: peak,
+      lowest_bytes: range?.[0] ?? peak,
+      highest_bytes: range?.[1] ?? peak,
+      measured_bytes: measured?.bytes ?? null,
+      outcome,
+      peak_op: op,
+      host_bytes: host,
+      ...Object.fromEntries(CATEGORIES.map((category) => [category, held.get(category) ?? 0])),
+    };
+  });
 }
 
 /** The categories that hold anything, in the order in which they are stacked everywhere. */

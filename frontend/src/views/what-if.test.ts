@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { whatIf } from "../testing/samples";
-import { choicesOf, judge, outcomeOf, type Judgement } from "./what-if";
+import { choicesOf, judge, outcomeOf, outcomeRecord, type Judgement } from "./what-if";
 
 type Vector = { phases: Record<string, [number, number, number]>; limit: number } & Judgement;
 
@@ -26,6 +26,11 @@ describe("choices", () => {
       precision: "float32",
       mode: "xla",
     });
+  });
+
+  it("become records with the highest that any phase can be", () => {
+    const record = outcomeRecord(outcomeOf(whatIf(), { ...whatIf().base, optimizer: "SGD" })!);
+    expect(record).toMatchObject({ optimizer: "SGD", peak_bytes: 500, highest_bytes: 800, workspace: 0 });
   });
 
   it("lead to what was estimated for exactly these", () => {

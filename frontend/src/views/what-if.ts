@@ -1,4 +1,5 @@
-import type { Bytes, ChoiceOutcome, Choices, Outcome, WhatIf } from "../model/types";
+import type { Fields } from "../format/records";
+import { CATEGORIES, type Bytes, type ChoiceOutcome, type Choices, type Outcome, type WhatIf } from "../model/types";
 
 /** Whether something fits into a limit, as Python's `judge` has it: tests/vectors/verdicts.json holds both to it. */
 export interface Judgement {
@@ -38,6 +39,20 @@ export function outcomeOf(whatIf: WhatIf, choices: Choices): ChoiceOutcome | und
       outcome.precision === choices.precision &&
       outcome.mode === choices.mode,
   );
+}
+
+/** A combination for other programs, every number exact. */
+export function outcomeRecord({ phases, categories, ...outcome }: ChoiceOutcome): Fields {
+  return {
+    batch_size: outcome.batch_size,
+    optimizer: outcome.optimizer,
+    precision: outcome.precision,
+    mode: outcome.mode,
+    peak_bytes: outcome.peak_bytes,
+    saving_bytes: outcome.saving_bytes,
+    highest_bytes: Math.max(...Object.values(phases).map(([, , high]) => high)),
+    ...Object.fromEntries(CATEGORIES.map((category) => [category, categories[category] ?? 0])),
+  };
 }
 
 /** The worst of all phases against a limit. */
