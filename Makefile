@@ -57,7 +57,7 @@ lint: $(STAMPS)/dev $(STAMPS)/frontend $(STATIC) ## ruff, mypy, tsc, eslint and 
 	mypy
 	npm --prefix frontend run lint
 
-benchmark-accuracy: $(STAMPS)/demo ## predicted against measured peaks of all configurations; an hour the first time
+benchmark-accuracy: $(STAMPS)/demo ## predicted against measured peaks of all configurations; two hours the first time
 	python -m benchmarks.accuracy $(BENCHMARK_ARGS)
 
 benchmark-modes: $(STAMPS)/demo ## the same for graph, XLA and eager mode, from building to prediction; an hour

@@ -70,6 +70,25 @@ def in_process(
     return answer
 
 
+def in_new_interpreter(function: Callable[..., None], *arguments: Any) -> None:
+    """Calls `function` in a new interpreter, whose processes come from a server of its own.
+
+    Processes of one server have the addresses that it had, and so the same one of the orders that addresses decide.
+
+    Args:
+        function: of a module; it and its arguments have to be picklable.
+        arguments: passed on.
+
+    Raises:
+        ProcessError: it failed, or was ended.
+    """
+    process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise ProcessError(f"{function.__name__} ended with exit code {process.exitcode}.")
+
+
 @functools.cache
 def _context() -> ForkServerContext:
     os.environ.update(SETTINGS)
