@@ -36,10 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rehearse = commands.add_parser(
         "rehearse",
         help="train a few steps of a script on the CPU as if it were a GPU of a given size",
-        usage="python -m memest rehearse SCRIPT [--memory-limit SIZE] [--max-steps N] [-- ARGUMENT...]",
+        usage="python -m memest rehearse (SCRIPT | -m MODULE) [--memory-limit SIZE] [--max-steps N] [-- ARGUMENT...]",
         epilog=_EPILOG,
     )
-    rehearse.add_argument("script", help="the training script")
+    what = rehearse.add_mutually_exclusive_group(required=True)
+    what.add_argument("script", nargs="?", help="the training script")
+    what.add_argument("-m", dest="module", metavar="MODULE", help="a module to run as `python -m` does, from a package")
     rehearse.add_argument(
         "--memory-limit", metavar="SIZE", help="memory of the GPU, such as 9.29GiB or 24GB; without it 64 GiB"
     )
@@ -52,7 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         played = rehearse_script(
-            given.script, of_the_script, memory_limit=given.memory_limit, max_steps=given.max_steps
+            given.module or given.script,
+            of_the_script,
+            memory_limit=given.memory_limit,
+            max_steps=given.max_steps,
+            is_module=given.module is not None,
         )
     except (UsageError, HostTooSmallError) as error:
         errors.print(str(error), markup=False)

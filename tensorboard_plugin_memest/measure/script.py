@@ -25,7 +25,12 @@ _START = (
 
 
 def rehearse_script(
-    script: str, arguments: Sequence[str] = (), *, memory_limit: int | str | None = None, max_steps: int = 5
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    memory_limit: int | str | None = None,
+    max_steps: int = 5,
+    is_module: bool = False,
 ) -> Rehearsal:
     """Runs a script on the CPU under the allocator that serves GPUs until it has trained `max_steps` steps of `fit`.
 
@@ -34,13 +39,14 @@ def rehearse_script(
         arguments: the script's own.
         memory_limit: as for `memest.rehearse`.
         max_steps: after so many steps the script is ended.
+        is_module: whether `script` is the name of a module, to be run from the working directory as `python -m` does.
 
     Raises:
         ValueError: there is no such script, or an argument is wrong.
         HostTooSmallError: (a ValueError and a MemoryError) this host has too little memory.
         RehearsalError: (a RuntimeError) the script failed, and not for lack of memory.
     """
-    if not os.path.isfile(script):
+    if not is_module and not os.path.isfile(script):
         raise UsageError(f"There is no script {script!r}. Pass the path of a Python file that trains.")
     if max_steps < 1:
         raise UsageError(f"The number of steps to rehearse is at least 1, not {max_steps}.")
@@ -48,7 +54,7 @@ def rehearse_script(
     # The interpreter puts its own first entry there, which is this program's, not the script's.
     path = [entry for entry in sys.path if entry]
     with tempfile.TemporaryDirectory(prefix="memest-rehearsal-") as place:
-        given = json.dumps([path, place, script, max_steps, list(arguments)])
+        given = json.dumps([path, place, script, max_steps, list(arguments), is_module])
         player = subprocess.Popen([sys.executable, "-c", _START, given], env=environment, stderr=subprocess.PIPE)
         errors = _Passed(player)
         try:

@@ -44,25 +44,29 @@ class _EnoughError(BaseException):
     """Ends the script: it was played as far as it was to be. No Exception, so that the script does not catch it."""
 
 
-def main(place: str, script: str, max_steps: int, arguments: Sequence[str]) -> None:
+def main(place: str, script: str, max_steps: int, arguments: Sequence[str], is_module: bool = False) -> None:
     """Runs `script` until it has trained `max_steps` steps, and tells in the directory `place` how it went.
 
     Args:
         place: an existing directory.
-        script: path of the script.
+        script: path of the script, or the name of a module.
         max_steps: after so many steps the script is ended.
         arguments: the script's own.
+        is_module: which of both `script` is.
     """
     play = Play(place)
     set_up()
     sys.argv = [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    sys.path.insert(0, os.getcwd() if is_module else os.path.dirname(os.path.abspath(script)))
     play.begin(reset=False)  # resetting would make TensorFlow's devices, which the script may want to configure
     loop = OwnLoop(_UnmarkedLoop(play, max_steps))
     try:
         OBSERVERS.append(_LoopObserver(play, max_steps, loop))
         with loop.on(), _fit_is_counted(play, max_steps, loop), _profile_is_bounded(play):
-            runpy.run_path(script, run_name="__main__")
+            if is_module:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
         _end(play)
     except _EnoughError:
         print()  # Keras leaves its progress bar open.

@@ -25,9 +25,9 @@ SCRIPT = """
 """
 
 
-def memest(*arguments):
+def memest(*arguments, cwd=None):
     command = [sys.executable, "-m", "memest", "rehearse", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, cwd=cwd)
 
 
 @pytest.fixture
@@ -46,6 +46,18 @@ def test_a_script_is_ended_after_the_steps_that_were_asked_for(script):
     assert "The rehearsal completed 3 steps; the most in use was" in ran.stdout
     rows = [line.split()[0] for line in ran.stdout.splitlines() if "MiB" in line][1:]
     assert rows == ["build", "first", "step"]
+
+
+def test_a_module_of_a_package_imports_what_lies_beside_it(script, tmp_path):
+    package = tmp_path / "trainer"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (tmp_path / "beside.py").rename(package / "beside.py")
+    (package / "task.py").write_text(textwrap.dedent(SCRIPT).replace("from beside", "from .beside"))
+    ran = memest("-m", "trainer.task", "--max-steps", "1", "--", "--flag", cwd=tmp_path)
+    assert ran.returncode == cli.COMPLETED, ran.stderr
+    assert "trains ['--flag']" in ran.stdout
+    assert "The rehearsal completed 1 step" in ran.stdout
 
 
 GOES_ON = """
