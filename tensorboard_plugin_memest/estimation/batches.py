@@ -51,11 +51,11 @@ def derived_step(traced: Mapping[int, TracedStep], batch_size: int) -> tuple[int
     if batch_size == 1:
         return None
     sizes = list(traced)
-    # Some traces may be unlike the others, that for a batch of one above all.
-    choices = [sizes, *([size for size in sizes if size != other] for other in sizes)]
-    for chosen in choices:
-        if len(chosen) < 2:
-            continue
+    # Some traces may be unlike the others, that for a batch of one above all, or all below some size: those that are
+    # alike are the next ones in size.
+    near = sorted(sizes, key=lambda size: abs(math.log(size / batch_size)))
+    choices = [sizes, *([size for size in sizes if size != other] for other in sizes), *itertools.combinations(near, 2)]
+    for chosen in dict.fromkeys(tuple(choice) for choice in choices if len(choice) > 1):
         try:
             return chosen[0], _derived([traced[size] for size in chosen], _Fit(chosen, batch_size))
         except DifferentError:

@@ -139,6 +139,31 @@ def test_zeros_that_are_too_many_for_a_constant_are_not_derived():
     assert first.at_batch_size(200) == estimate(sequences, batch_size=200)
 
 
+def test_of_sizes_whose_zeros_are_no_constants_two_tell_all_others():
+    traced = 0
+
+    class Watched(keras.layers.Dense):
+        def call(self, inputs):
+            nonlocal traced
+            traced += 1
+            return super().call(inputs)
+
+    def build() -> keras.Model:
+        model = keras.Sequential([keras.Input((3, 2)), keras.layers.LSTM(6), Watched(1)])
+        model.compile("adam", "mse", jit_compile=False)
+        return model
+
+    made = estimation.estimate(build, batch_size=8, device="GPU")
+    for size in (400, 500):
+        made.at_batch_size(size)
+    before = traced
+    for size in (600, 700):
+        found = made.at_batch_size(size)
+        assert traced == before
+        assert found.to_json() == estimation.estimate(build, batch_size=size, device="GPU").to_json()
+        before = traced
+
+
 def test_what_depends_on_the_batch_in_no_known_way_is_traced():
     class Steps(L.Layer):
         def call(self, x):
