@@ -84,6 +84,7 @@ export function hugeAnswers(count: number, runs: readonly Headline[]): Answers {
     peak_range: [Math.round(sum(held) * 0.97), Math.round(sum(held) * 1.06)],
     host_peak_bytes: 0,
     peak_op: "gradient_tape/backbone/stage_5/block_49/attention/layer_with_a_long_name_2999/MatMul_1",
+    peak_of: null,
     categories: held,
   });
   const phases = [

@@ -301,9 +301,16 @@ def _phase(phase: Phase) -> Plain:
         "peak_without_scratch_bytes": phase.peak_without_scratch_bytes,
         "peak_range": list(phase.peak_range),
         "peak_op": phase.peak_op,
+        "peak_of": _whose_peak(phase),
         "host_peak_bytes": phase.host_peak_bytes,
         "categories": _categories(phase.categories),
     }
+
+
+def _whose_peak(phase: Phase) -> str | None:
+    """What the op at the peak allocates, in words; None where that is not known."""
+    whose = phase.owners.get(phase.peak_op)
+    return whose and f"{whose.role} of {whose.variable or whose.layer}"
 
 
 def _layer_rows(layers: Sequence[Layer], compared: ProfileComparison | None) -> list[Plain]:

@@ -25,6 +25,16 @@ it("phases are bars whose segments carry their bytes and whose label says them",
   expect(byTestId(bars.shadowRoot!, "phase-bar")[1]!.getAttribute("aria-label")).toContain("Step, predicted: 2.9 KiB");
 });
 
+it("phases name what peaks, and the op where that is not known", async () => {
+  const [build, step] = estimate().phases;
+  const phases = [build!, { ...step!, peak_of: "update temporary of net/a/kernel" }];
+  const bars = await shown(new PhaseBars(), { overview: overview("a", { estimate: estimate({ phases }) }) });
+  const notes = [...bars.shadowRoot!.querySelectorAll<HTMLElement>(".note")];
+  expect(text(notes[0])).toBe("peak at adam/Mul_1");
+  expect(text(notes[1])).toMatch(/ · peak at update temporary of net\/a\/kernel$/);
+  expect(notes[1]!.querySelector<HTMLElement>(".of")!.title).toBe("adam/Mul_1");
+});
+
 it("phases are marked with the steps' own peaks", async () => {
   const bars = await shown(new PhaseBars(), { overview: overview("a", { measured: measuredSteps() }) });
   const marks = byTestId(bars.shadowRoot!, "phase-measured").map((mark) => mark.dataset["bytes"]);

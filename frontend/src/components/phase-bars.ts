@@ -109,7 +109,7 @@ export class PhaseBars extends LitElement {
     `;
   }
 
-  #note({ op, range, measured, host }: PhaseRow): TemplateResult {
+  #note({ op, peakOf, range, measured, host }: PhaseRow): TemplateResult {
     const parts: (TemplateResult | string)[] = [];
     if (measured) {
       parts.push(
@@ -129,7 +129,9 @@ export class PhaseBars extends LitElement {
         >`,
       );
     }
-    if (op) {
+    if (peakOf !== null) {
+      parts.push(html`peak at <span class="of" title=${op}>${peakOf}</span>`);
+    } else if (op) {
       parts.push(html`peak at <code title=${op}>${shortened(op)}</code>`);
     }
     return html`${parts.map((part, n) => html`${n ? " · " : nothing}${part}`)}`;
@@ -220,6 +222,9 @@ export class PhaseBars extends LitElement {
         line-height: 16px;
         min-height: 16px;
         margin-top: 5px;
+      }
+      .note .of {
+        overflow-wrap: anywhere;
       }
       .note code {
         white-space: nowrap;

@@ -164,6 +164,8 @@ export interface Phase {
   /** Lowest and highest peak over the orders of execution that can happen. */
   peak_range: [Bytes, Bytes];
   peak_op: string;
+  /** What that op allocates, in words; null where that is not known. */
+  peak_of: string | null;
   /** What the phase takes of the host's memory besides, such as saving; 0 where that is nothing or not known. */
   host_peak_bytes: Bytes;
   categories: BytesPerCategory;

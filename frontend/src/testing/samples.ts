@@ -57,7 +57,13 @@ export function layer(path: string, weights: number, activations: number, change
 }
 
 export function estimate(change: Partial<Estimate> = {}): Estimate {
-  const phase = { requested_peak_bytes: 0, peak_without_scratch_bytes: 0, host_peak_bytes: 0, peak_op: "adam/Mul_1" };
+  const phase = {
+    requested_peak_bytes: 0,
+    peak_without_scratch_bytes: 0,
+    host_peak_bytes: 0,
+    peak_op: "adam/Mul_1",
+    peak_of: null,
+  };
   const layers = [layer("net/a", 400, 100), layer("net/b", 0, 900), layer("net/c", 1600, 0)];
   const categories = { activations: 1000, weights: 2000 };
   return {

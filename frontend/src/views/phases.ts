@@ -19,6 +19,8 @@ export interface PhaseRow {
   range: [Bytes, Bytes] | null;
   /** The op at which the predicted peak is reached. */
   op: string;
+  /** What that op allocates, in words; null where that is not known. */
+  peakOf: string | null;
   /** What it takes of the host's memory besides. */
   host: Bytes;
   outcome: Outcome | null;
@@ -38,6 +40,7 @@ export function phaseRows(overview: Overview): PhaseRow[] {
       segments: segmentsOf(phase.categories),
       range: low === high ? null : [low, high],
       op: phase.peak_op,
+      peakOf: phase.peak_of,
       host: phase.host_peak_bytes,
       outcome: verdict?.phases[phase.name]?.outcome ?? null,
       measured: measured.get(phase.name) ?? null,
@@ -53,6 +56,7 @@ export function phaseRows(overview: Overview): PhaseRow[] {
         segments: [],
         range: null,
         op: "",
+        peakOf: null,
         host: 0,
         outcome: null,
         measured: value,

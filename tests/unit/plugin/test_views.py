@@ -13,6 +13,7 @@ from tensorboard_plugin_memest.memory.explanation_text import what_changes_save
 from tensorboard_plugin_memest.memory.item import Item
 from tensorboard_plugin_memest.memory.measured import MeasuredBeside, MeasuredPeaks, Window
 from tensorboard_plugin_memest.memory.units import MIB
+from tensorboard_plugin_memest.memory.whose import Whose
 from tensorboard_plugin_memest.plugin import views
 from tensorboard_plugin_memest.plugin.reader import RunRecords
 from tests.samples import KERNEL_BYTES, PIPELINE_BYTES, sample_advice, sample_estimate, sample_peaks, sample_profile
@@ -159,6 +160,20 @@ def test_overview_has_the_fields_of_the_contract(full):
     assert answer["estimate"]["assumptions"] == list(full.estimate.assumptions)
 
 
+@pytest.mark.parametrize(
+    ("whose", "words"),
+    [
+        (Whose("a", Category.TEMPORARIES, "update temporary", "a/kernel"), "update temporary of a/kernel"),
+        (Whose("b", Category.ACTIVATIONS, "Relu output", None), "Relu output of b"),
+    ],
+)
+def test_a_peak_is_of_what_its_op_allocates(full, whose, words):
+    step = full.estimate.phases["step"]
+    estimate = replace(full.estimate, phases={"step": replace(step, owners={step.peak_op: whose})})
+    (phase,) = views.estimate_view(estimate)["phases"]
+    assert phase["peak_of"] == words
+
+
 def test_phases(full):
     phases = views.estimate_view(full.estimate)["phases"]
     assert [phase["name"] for phase in phases] == ["build", "first_step", "step"]
@@ -169,6 +184,7 @@ def test_phases(full):
         "peak_without_scratch_bytes": 3 * KERNEL_BYTES,
         "peak_range": [3 * KERNEL_BYTES - 4096, 3 * KERNEL_BYTES + 4096],
         "peak_op": "uniform/AddV2",
+        "peak_of": None,
         "host_peak_bytes": 0,
         "categories": {"weights": KERNEL_BYTES, "temporaries": 2 * KERNEL_BYTES},
     }
