@@ -310,7 +310,7 @@ def _phase(phase: Phase) -> Plain:
 def _whose_peak(phase: Phase) -> str | None:
     """What the op at the peak allocates, in words; None where that is not known."""
     whose = phase.owners.get(phase.peak_op)
-    return whose and f"{whose.role} of {whose.variable or whose.layer}"
+    return None if whose is None else f"{whose.role} of {whose.variable or whose.layer}"
 
 
 def _layer_rows(layers: Sequence[Layer], compared: ProfileComparison | None) -> list[Plain]:
