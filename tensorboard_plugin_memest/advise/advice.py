@@ -41,7 +41,11 @@ class Workshop(Protocol):
 
     Attributes:
         notes: why some could not be; sentences.
+        seconds: that the estimate of the training as it is took.
     """
+
+    @property
+    def seconds(self) -> float: ...
 
     @property
     def notes(self) -> Sequence[str]: ...
@@ -88,7 +92,7 @@ class _Time:
 
 def _advice(estimate: Estimate, limit_bytes: int, workshop: Workshop, time_left: _Time) -> Advice:
     notes: list[str] = []
-    batches = _batches(estimate, limit_bytes, notes, time_left)
+    batches = _batches(workshop, estimate, limit_bytes, notes, time_left)
     tried = _tried(workshop, notes, time_left)
     size = estimate.subject.batch_size
     if batches.fitting is not None and batches.fitting.subject.batch_size < size:
@@ -251,7 +255,7 @@ class _Batches:
     curve: tuple[tuple[int, int], ...]
 
 
-def _batches(estimate: Estimate, limit_bytes: int, notes: list[str], time_left: _Time) -> _Batches:
+def _batches(workshop: Workshop, estimate: Estimate, limit_bytes: int, notes: list[str], time_left: _Time) -> _Batches:
     size = estimate.subject.batch_size
     curve = {size: estimate.peak_bytes}
     fitting = largest = None
@@ -266,6 +270,9 @@ def _batches(estimate: Estimate, limit_bytes: int, notes: list[str], time_left: 
 
     try:
         with time_left.until(FOR_BATCHES):
+            # It takes some estimates, and time for none is better spent on changes.
+            if time_left.seconds is not None and workshop.seconds > FOR_BATCHES * time_left.seconds:
+                raise TimeIsUp
             largest = largest_that_fits(at, size, limit_bytes)
     except UsageError as error:
         notes.append(str(error))

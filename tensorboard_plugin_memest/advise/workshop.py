@@ -46,6 +46,7 @@ class Workshop:
         self._given = origin.given
         self._estimate = estimate
         self.notes: list[str] = []
+        self.seconds = origin.seconds
         self._build: Callable[[], keras.Model] = (
             (lambda: remade(subject)) if isinstance(subject, keras.Model) else subject
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from importlib import metadata
+from time import monotonic
 from typing import Any
 
 import keras
@@ -167,6 +168,7 @@ class Origin:
         self.saving = saving
         if isinstance(model_or_build, keras.Model):
             self._take_one_replica_of(model_or_build)
+        self.seconds = 0.0  # that `estimate` took
         self._first: Training | None = None
         self._trained: dict[int, Training] = {}  # by the batch size that was asked for
         self._steps: dict[int, TracedStep] = {}
@@ -174,7 +176,10 @@ class Origin:
 
     def estimate(self) -> Estimate:
         """The estimate that was asked for."""
-        return self.begun()()
+        began = monotonic()
+        made = self.begun()()
+        self.seconds = monotonic() - began
+        return made
 
     def begun(self) -> Callable[[], Estimate]:
         """Begins the estimate that was asked for: Grappler, or inside of `compilers` XLA, is at work when this returns.

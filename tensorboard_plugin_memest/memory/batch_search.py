@@ -19,7 +19,8 @@ def largest_that_fits(at_batch_size: Callable[[int], Estimate], start: int, limi
     """The largest batch size whose estimate fits, with an estimate that fits below and one that does not above.
 
     Memory grows about linearly with the batch, so each guess is where the line through two sizes meets the limit: the
-    two nearest sizes until one fits and another does not, then these two. Where the guesses stay on one side, they go
+    two nearest sizes until one fits and another does not, then these two. After the first estimate it is the line from
+    what belongs to variables, which are there whatever the batch. Where the guesses stay on one side, they go
     one, two, four ... further, and at last to the middle.
 
     Args:
@@ -40,7 +41,9 @@ def largest_that_fits(at_batch_size: Callable[[int], Estimate], start: int, limi
         fitted = bool(estimate.fits(limit_bytes))
         fits, misses = (guess, misses) if fitted else (fits, guess)
         streak, last_fitted = (streak + 1 if fitted is last_fitted else 0), fitted
-        if misses > LARGEST_BATCH_SIZE:
+        if len(needs) == 1:
+            guess = min(_as_parts_say(estimate, needs[guess], limit_bytes), 32 * max(1, guess))
+        elif misses > LARGEST_BATCH_SIZE:
             # A line that is nearly flat as far as it was seen leads too far at once.
             guess = min(_on_the_line(needs, sorted(needs)[-2:], limit_bytes, 2 * fits), 32 * fits)
         elif fits == 0:
@@ -54,6 +57,16 @@ def largest_that_fits(at_batch_size: Callable[[int], Estimate], start: int, limi
                 guess = max(guess, fits + further) if fitted else min(guess, misses - further)
         guess = min(max(guess, fits + 1), misses - 1)
     return fits
+
+
+def _as_parts_say(estimate: Estimate, need: int, limit_bytes: int) -> int:
+    """The batch size at which the limit is reached if all grows with it that belongs to no variable."""
+    size = estimate.subject.batch_size
+    phase = max(estimate.phases.values(), key=lambda one: one.peak_range[1])
+    fixed = sum(item.bytes for item in phase.live_at_peak if item.variable)
+    if need <= fixed:
+        return LARGEST_BATCH_SIZE if need <= limit_bytes else 1
+    return (limit_bytes - fixed) * size // (need - fixed)
 
 
 def _on_the_line(needs: dict[int, int], sizes: list[int], limit_bytes: int, otherwise: int) -> int:

@@ -69,3 +69,20 @@ def test_the_whole_range_has_to_fit():
         return replace(made, phases={"step": step})
 
     assert largest_that_fits(ranged, 4, 3000) == 20
+
+
+@pytest.mark.parametrize("limit", [4_000, 1_000_000])
+def test_where_all_but_variables_grows_with_the_batch_the_second_guess_is_right(limit):
+    asked = Asked(lambda size: 1000 + 50 * size)
+
+    def divided(size: int):
+        made = asked(size)
+        step = made.phases["step"]
+        held = [one for one in step.live_at_peak if one.variable][:1]
+        live = (replace(held[0], bytes=1000), replace(held[0], bytes=50 * size, variable=None))
+        subject = replace(made.subject, batch_size=size)
+        return replace(made, subject=subject, phases={"step": replace(step, live_at_peak=live)})
+
+    found = (limit - 1000) // 50
+    assert largest_that_fits(divided, 900, limit) == found
+    assert asked.sizes == [900, found, found + 1]
