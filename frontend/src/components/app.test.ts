@@ -3,7 +3,8 @@ import { ApiError, type Api } from "../model/api";
 import { START } from "../model/place";
 import { Store } from "../model/store";
 import { byTestId, shown, text } from "../testing/dom";
-import { api, headline, estimate, overview } from "../testing/samples";
+import type { Overview } from "../model/types";
+import { api, estimate, headline, host, measuredSteps, overview } from "../testing/samples";
 import { App } from "./app";
 
 describe("the tab", () => {
@@ -56,6 +57,25 @@ describe("the tab", () => {
       "no GPU here",
       "float32 targets",
     ]);
+  });
+
+  it("has a card only for what there is, and says last what was not measured", async () => {
+    const contents = async (change: Partial<Overview>): Promise<string[]> => {
+      const value = overview("a", change);
+      const app = await tab({ overview: () => Promise.resolve(value), host: () => Promise.resolve({ host: host() }) });
+      const page = app.shadowRoot!.querySelector("memest-run-page")!;
+      await vi.waitFor(() => expect(page.shadowRoot!.querySelector("[data-card=host]")).not.toBeNull());
+      return [...page.shadowRoot!.querySelectorAll("nav button")].map(text);
+    };
+    expect(await contents({ estimate: null })).toEqual(["Data pipeline", "Not measured yet"]);
+    expect(await contents({ estimate: null, measured: measuredSteps() })).toEqual([
+      ...["Phases", "Measured peaks", "Data pipeline", "Not measured yet"],
+    ]);
+    const predicted = await contents({});
+    expect(predicted).not.toContain("Measured peaks");
+    expect(predicted.slice(-3)).toEqual(["Data pipeline", "Not measured yet", "Assumptions and notes"]);
+    // What could not be read may have been measured.
+    expect(await contents({ problems: ["a newer record"] })).not.toContain("Not measured yet");
   });
 
   it("looks into the peak, and into the moment that was chosen", async () => {

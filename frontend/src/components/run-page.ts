@@ -237,7 +237,7 @@ const SLOTS: readonly Slot[] = [
 
 /** Whether peaks of steps, the process's resident set or a GPU's totals were recorded. */
 function wasMeasured({ measured: { devices, totals, host } }: Overview): boolean {
-  return devices.length > 0 || (totals ?? []).length > 0 || host !== null;
+  return devices.length > 0 || (totals ?? []).length > 0 || Boolean(host);
 }
 
 /** What shows that a person has gone on from where a link led. */
