@@ -17,6 +17,9 @@ from tensorboard_plugin_memest.estimation.frames import topological
 from tensorboard_plugin_memest.estimation.graph import ASKED, PASSING, Node, StepGraph
 from tensorboard_plugin_memest.estimation.lowering import CALLS
 
+# Ops that make a list of tensors in which nothing is yet.
+_EMPTY_LISTS = {"EmptyTensorList", "TensorListReserve"}
+
 # Larger results stay ops.
 LARGEST = 10 * 2**20
 
@@ -61,6 +64,13 @@ def fold_constants(graph: StepGraph) -> None:
 def is_folded(node: Node) -> bool:
     """Whether a node is a constant that the runtime computed."""
     return node.op == "Const" and _FOLDED in node.name
+
+
+def is_made_once(graph: StepGraph, node: Node) -> bool:
+    """Whether a node makes a list that begins alike in every step: that too is made once, and is there from then on."""
+    if node.op not in _EMPTY_LISTS or node.control_inputs:
+        return False
+    return all(graph.nodes[source].op == "Const" for source, _ in node.inputs)
 
 
 def _foldable(graph: StepGraph, order: Sequence[int]) -> dict[int, set[int]]:

@@ -39,7 +39,7 @@ _DEVICE_NAME = "/job:localhost/replica:0/task:0/device:{}:0"
 # What the runtime says of the memory of every CPU, whatever it has (`threadpool_device_factory.cc`).
 _CPU_BYTES = 256 * 2**20
 
-# The attribute of constants that stand for what a run asks a variable's handle.
+# The attribute of constants that stand for what a run asks a variable's handle: where the handle comes from.
 ASKED = "_memest_asked"
 
 # The attribute in which the gradient of a function names the function.
@@ -323,7 +323,8 @@ def _with_output(name: str) -> str:
 def _fold_shapes(nodes: Sequence[node_def_pb2.NodeDef], handles: Mapping[str, Variable]) -> None:
     """Makes the shapes of variables, which their handles know, constants; zeros like them then have a known size.
 
-    A run asks the handles in every step, so nothing that depends on them is constant there: `ASKED` marks them.
+    A run asks the handles in every step, so nothing that depends on them is constant there, and when zeros are made for
+    a sum of gradients hangs on when it does: `ASKED` marks them, and reading the graph undoes it.
     """
     passed_on = {node.name: node.input[0].partition(":")[0] for node in nodes if node.op in PASSING}
     for node in nodes:
@@ -336,14 +337,14 @@ def _fold_shapes(nodes: Sequence[node_def_pb2.NodeDef], handles: Mapping[str, Va
             continue
         dtype = node.attr["out_type"].type or tf.int32.as_datatype_enum
         value = tf.make_tensor_proto(np.array(handles[handle].shape), dtype)
-        controls = [f"^{name}" if not name.startswith("^") else name for name in node.input[1:]]
+        asked, *controls = node.input
         node.op = "Const"
         del node.input[:]
         node.input.extend(controls)
         node.attr.clear()
         node.attr["dtype"].type = dtype
         node.attr["value"].tensor.CopyFrom(value)
-        node.attr[ASKED].b = True
+        node.attr[ASKED].s = asked.encode()
 
 
 def _function_graph(
@@ -427,11 +428,12 @@ def _read(
         if has_own and any(one.shape is None and one.dtype not in without_size for one in outputs):
             unknown.append(node.name)
         data = [name for name in node.input if not name.startswith("^")]
+        asked = node.attr[ASKED].s.decode() if ASKED in node.attr else ""
         nodes.append(
             Node(
                 name=node.name,
-                op=node.op,
-                inputs=[_source(name, index) for name in data],
+                op="VariableShape" if asked else node.op,
+                inputs=[_source(name, index) for name in ([asked] if asked else data)],
                 control_inputs=[index[name[1:]] for name in node.input if name.startswith("^")],
                 outputs=outputs,
                 attributes=node.attr,
@@ -533,6 +535,6 @@ def _output(dtype: tf.DType, shape: tf.TensorShape) -> Output:
 
 
 def constant_value(node: Node) -> np.ndarray | None:
-    """The value of a Const node; None for any other, and where it is only computed in the run."""
-    known = node.op == "Const" and "value" in node.attributes
+    """The value of a constant or of what a handle tells; None for others, and where it is only computed in the run."""
+    known = (node.op == "Const" or ASKED in node.attributes) and "value" in node.attributes
     return tf.make_ndarray(node.attributes["value"].tensor) if known else None

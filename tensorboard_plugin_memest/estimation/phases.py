@@ -26,7 +26,7 @@ from tensorboard_plugin_memest.estimation.eager import EagerRun
 from tensorboard_plugin_memest.estimation.events import ALLOCATE, FREE, Buffer, Event
 from tensorboard_plugin_memest.estimation.execution import Execution
 from tensorboard_plugin_memest.estimation.executor_graph import Edges, executor_edges
-from tensorboard_plugin_memest.estimation.folding import is_folded
+from tensorboard_plugin_memest.estimation.folding import is_folded, is_made_once
 from tensorboard_plugin_memest.estimation.graph import Value
 from tensorboard_plugin_memest.estimation.kinds import kinds_of_steps
 from tensorboard_plugin_memest.estimation.order import InlineOrder, Learnt, Order, PoolOrder
@@ -427,7 +427,7 @@ def _ways(program: Program, device: Device, count: int) -> tuple[list[_Way], lis
     """So many likely ways of the steps of a program, and others that are possible."""
     graph = program.graph
     costs = [seconds(graph, index) for index in range(len(graph.nodes))]
-    ops = [node.op for node in graph.nodes]
+    ops = ["Const" if is_made_once(graph, node) else node.op for node in graph.nodes]
     loops = bool(program.plan.loops)
 
     def pool(threads: int, seed: int, delay: float = 1.0, *, learns: bool = False) -> Callable[[], _Orders]:

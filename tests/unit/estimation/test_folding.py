@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorboard_plugin_memest.estimation.folding import LARGEST, fold_constants, is_folded
+from tensorboard_plugin_memest.estimation.folding import LARGEST, fold_constants, is_folded, is_made_once
 from tensorboard_plugin_memest.estimation.graph import ASKED
 from tests.unit.estimation.graphs import graph, node
 
@@ -75,7 +75,8 @@ def test_what_the_step_returns_may_be_a_constant():
 
 def test_zeros_like_a_variable_are_made_in_every_step():
     made = graph(
-        node("shape", "Const", (), 2, **{ASKED: True}),
+        node("handle", "VarHandleOp", (), 0),
+        node("shape", "VariableShape", ["handle"], 2, **{ASKED: b"handle"}),
         node("zero", "Const", (), 1),
         node("zeros", "Fill", ["shape", "zero"], MILLION),
         node("x", "Placeholder", (), MILLION),
@@ -84,3 +85,15 @@ def test_zeros_like_a_variable_are_made_in_every_step():
     fold_constants(made)
     assert _ops(made)["zeros"] == "Fill"
     assert not any(is_folded(one) for one in made.nodes)
+
+
+def test_a_list_that_begins_alike_in_every_step_is_made_once():
+    made = graph(
+        node("shape", "Const", (), 1),
+        node("most", "Const", (), 1),
+        node("x", "Placeholder", (), 1),
+        node("empty", "EmptyTensorList", ["shape", "most"], 0),
+        node("reserved", "TensorListReserve", ["shape", "x"], 0),
+        node("of tensors", "TensorListFromTensor", ["x", "shape"], 0),
+    )
+    assert [one.name for one in made.nodes if is_made_once(made, one)] == ["empty"]
