@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import record
 from tensorflow.python.framework import func_graph as tf_func_graph
 
@@ -26,6 +27,8 @@ from tensorboard_plugin_memest.estimation.variables import is_small, size_in_byt
 # ops later where there are more than so many.
 _LARGE = 2**16
 _OFTEN = 500
+# Ops that are asked for their inputs are mostly among so many last ones.
+_LATELY = 64
 
 
 @dataclass(frozen=True)
@@ -172,10 +175,10 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
     def sweep(self, *, fully: bool = True) -> None:
         """Notes what nobody refers to any more; of small tensors among many only now and then, unless `fully`."""
         made = len(self._ops_made)
-        if fully or made % (1 + made // _OFTEN) == 0:
-            for op in self._ops_made:
-                # A cache: whoever asks an op for its inputs makes it hold them, as nothing would in eager TensorFlow.
-                op._inputs_val = None
+        all_of_them = fully or made % (1 + made // _OFTEN) == 0
+        for op in self._ops_made if all_of_them else self._ops_made[-_LATELY:]:
+            # A cache: whoever asks an op for its inputs makes it hold them, as nothing would in eager TensorFlow.
+            op._inputs_val = None
         self._sweep(self._large)
         if fully or made % (1 + len(self._small) // _OFTEN) == 0:
             self._sweep(self._small)
@@ -186,6 +189,8 @@ class ScratchGraph(tf_func_graph.FuncGraph):  # type: ignore[misc]
             # The counted references include this loop's own one.
             if sys.getrefcount(tensor) <= unheld:
                 del alive[key]
+                # An eager tensor that goes is no longer recorded, and what was kept for its gradient goes, too.
+                pywrap_tfe.TFE_Py_TapeSetDeleteTrace(tensor._id)
                 # What somebody has attached to it, as Keras does logits, goes with it.
                 vars(tensor).clear()
                 number = self._numbers[key]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tensorboard_plugin_memest.estimation.eager import EagerRun, traced_eagerly
+from tensorboard_plugin_memest.estimation.eager import EagerRun, ScratchGraph, traced_eagerly
 from tests.integration.processes import answer_of
 
 KIB = 1024
@@ -209,3 +209,23 @@ def test_what_a_small_variable_begins_with_is_known_if_nothing_random_is_in_it(s
     assert np.array_equal(value, np.full(shape, 9, dtype))
     assert traced_eagerly(lambda: keras.initializers.RandomUniform(1, 2)(shape, "float32")).value is None
     assert traced_eagerly(lambda: keras.initializers.Constant(9)((100, 100), dtype)).value is None
+
+
+def test_what_was_kept_for_the_gradient_of_a_tensor_that_is_gone_goes_too():
+    graph = ScratchGraph()
+    with graph.as_default():
+        x = tf.zeros([300, 300])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            squared = tf.square(x)
+            # Its gradient asks for the shape of what it is a part of.
+            row = squared[0]
+            del squared
+            held = tf.exp(x)
+            del row
+            last = tf.sin(x)
+            both = held + last
+        assert tape.gradient(both, x) is not None
+    happened = [(graph.run_so_far.made[number].op, is_made) for number, is_made in graph.run_so_far.steps]
+    gone = happened.index(("Square", False))
+    assert happened.index(("Exp", True)) < gone < happened.index(("AddV2", True))
