@@ -19,6 +19,7 @@ from tensorboard_plugin_memest.advise.workshop import Workshop
 from tensorboard_plugin_memest.estimation import deadline
 from tensorboard_plugin_memest.estimation import model as estimation
 from tensorboard_plugin_memest.estimation.function import estimate_function
+from tensorboard_plugin_memest.estimation.saving import FIRST_FILE
 from tensorboard_plugin_memest.memory.advice import Advice
 from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
@@ -352,7 +353,8 @@ def test_what_callbacks_and_validation_take_is_judged_too(tmp_path):
     host = [one.phases["checkpoint"].host_peak_bytes for one in (made, without, smaller)]
     largest = 38 * 38 * 4 * 24
     # A whole file has weights and both slots, and two more copies of the largest.
-    assert host == [240 * largest, pytest.approx(5 * 4 * largest, rel=0.01), 240 * largest]
+    whole = FIRST_FILE + 5 * 4 * largest
+    assert host == [240 * largest, pytest.approx(whole, rel=0.01), 240 * largest]
     assert in_batches.phases["evaluate"].peak_bytes < made.phases["evaluate"].peak_bytes / 50
 
 
@@ -534,7 +536,8 @@ def test_a_dense_for_each_step_is_one_for_all():
     workshop = Workshop(made.origin, made)
     found = {one.name: one for one in workshop.proposals()}
     after = workshop.tried(found["undistributed"].change)
-    assert after.peak_bytes == estimate(lambda: build(False), 4).peak_bytes
+    # The model that is changed was made before, and what that made beside variables leaves other holes.
+    assert after.peak_bytes == pytest.approx(estimate(lambda: build(False), 4).peak_bytes, rel=0.005)
     # Each step had a gradient of the kernel, all there until they are added up.
     assert made.peak_bytes - after.peak_bytes > 4 * 16 * 3000 * 4
     assert found["undistributed"].code.startswith('layers.Dense(3000, activation="softmax")  # instead of')
@@ -545,7 +548,7 @@ def test_a_dense_for_each_step_is_one_for_all():
     workshop = Workshop(masked.origin, masked)
     found = {one.name: one for one in workshop.proposals()}
     after = workshop.tried(found["undistributed"].change)
-    assert after.peak_bytes == estimate(lambda: build(False, masked=True), 4).peak_bytes
+    assert after.peak_bytes == pytest.approx(estimate(lambda: build(False, masked=True), 4).peak_bytes, rel=0.005)
     assert "undistributed" not in {one.name for one in Workshop(after.origin, after).proposals()}
 
 
@@ -574,7 +577,8 @@ def test_a_kernel_whose_outputs_are_asked_for_has_fewer_inputs():
     found = {one.name: one for one in Workshop(made.origin, made).proposals()}
     assert [name for name in found if name.startswith("smaller_dense")] == ["smaller_dense_16", "smaller_dense_4"]
     after = Workshop(made.origin, made).tried(found["smaller_dense_4"].change)
-    assert after.peak_bytes == estimate(lambda: build(4)).peak_bytes < made.peak_bytes / 2
+    assert after.peak_bytes == pytest.approx(estimate(lambda: build(4)).peak_bytes, rel=0.005)
+    assert after.peak_bytes < made.peak_bytes / 2
 
 
 def test_when_the_time_is_up_it_says_what_was_left_out():
