@@ -38,6 +38,7 @@ from tensorboard_plugin_memest.estimation.trial import trial_of
 from tensorboard_plugin_memest.estimation.variable_store import VariableStore
 from tensorboard_plugin_memest.estimation.variables import Variable
 from tensorboard_plugin_memest.memory.estimate import Phase
+from tensorboard_plugin_memest.memory.timeline import END_OF_STEP
 
 # How often a run is played, each time with other readers of a tensor first where addresses decide about that, and with
 # kernels faster or slower than thought by at most so much: all of a kind together, and each of them a little more. In
@@ -354,6 +355,8 @@ def _stretches(run: Run, device: Device, play: _Play, store: VariableStore) -> I
             if one.accumulated is not None:
                 events, begins = one.accumulated.around(events)
             yield _Stretch(one.phase, before + events, len(before) + begins)
+        # The batch that it was called with is nobody's any more.
+        yield _Stretch("", [Event(FREE, buffer, END_OF_STEP) for buffer in one.program.fed])
     yield _Stretch(CHECKPOINT, reading_events(store, run.computed))
 
 

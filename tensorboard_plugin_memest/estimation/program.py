@@ -88,6 +88,11 @@ class Program:
                 found.append((plan.made[index][0], alias, reuses, node.outputs[0].bytes, self.tags[index][0]))
         return found
 
+    @property
+    def fed(self) -> list[Buffer]:
+        """Of what outlives a step, the batch that it is called with."""
+        return [self.constants[index] for index in sorted(self.graph.fed & self.constants.keys())]
+
     def constant_events(self) -> list[Event]:
         """What outlives a step comes to life, once: constants, of called functions too, what layers hold, what is fed.
 

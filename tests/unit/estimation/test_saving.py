@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tensorboard_plugin_memest.estimation.model import estimate
+from tensorboard_plugin_memest.memory.category import Category
 from tensorboard_plugin_memest.memory.errors import UsageError
 from tensorboard_plugin_memest.memory.estimate import Estimate
 
@@ -178,6 +179,16 @@ def test_a_layer_whose_code_needs_values_counts_as_one_that_stores_its_variables
     )
     assert found.host_peak_bytes == expected.host_peak_bytes == FIRST + 2 * KERNEL
     assert found.peak_bytes == expected.peak_bytes
+
+
+@pytest.mark.parametrize("how", [{"jit_compile": False}, {"run_eagerly": True}])
+def test_the_batch_that_was_predicted_for_last_is_gone(how):
+    with_batch, without = (
+        estimate(build, batch_size=4, saves="a.keras", **how, **more).phases["checkpoint"]
+        for more in ({"predict_batch_size": 300, "predict_examples": 900}, {})
+    )
+    assert Category.INPUTS not in with_batch.categories
+    assert abs(with_batch.requested_peak_bytes - without.requested_peak_bytes) < 2**12
 
 
 def test_callbacks_that_save_nothing_add_nothing_and_others_are_refused():
