@@ -94,7 +94,8 @@ class Verdict:
         least = self.limit_bytes - max(phase.peak_range[1] for phase in self.phases.values())
         spare = f"{format_bytes(self.margin_bytes)} to spare"
         if self.margin_bytes - least > _WORTH_TELLING * self.margin_bytes:
-            spare += f", {format_bytes(least)} if the ops run in the worst order"
+            # Where the ops run in another order.
+            spare = f"{format_bytes(least)} to {spare}"
         return f"{needs}: it fits with {spare}."
 
     def __str__(self) -> str:
