@@ -55,8 +55,7 @@ def test_sentences():
     # Building is likely to need most, and a step may need more.
     worst = judge({"build": (8 * GIB, (8 * GIB, 8 * GIB)), "step": (5 * GIB, (5 * GIB, 9 * GIB))}, 10 * GIB)
     assert worst.sentence == (
-        "Needs 8.00 GiB while building the model; the limit is 10.00 GiB: it fits with 1.00 GiB to "
-        "2.00 GiB to spare."
+        "Needs 8.00 GiB while building the model; the limit is 10.00 GiB: it fits with 1.00 GiB to 2.00 GiB to spare."
     )
     assert one(12 * GIB, 12 * GIB, 10 * GIB).sentence == "Needs 12.00 GiB; the limit is 10.00 GiB: 2.00 GiB short."
     may = one(8 * GIB, 11 * GIB, 10 * GIB)
