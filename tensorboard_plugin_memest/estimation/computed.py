@@ -41,13 +41,13 @@ class Computed:
 
     def events(self) -> list[Event]:
         """What that takes of the device's memory."""
+        name = f"{self.layer} (to be saved)"
         held: dict[int, Buffer] = {}
         events = []
         for number, is_made in self.run.steps:
             made = self.run.made[number]
             if made.op == _READ:
                 continue
-            name = f"{self.layer} (to be saved)"
             if is_made:
                 held[number] = Buffer(made.bytes)
                 role = f"{made.op} output, computed to be saved"
@@ -55,7 +55,7 @@ class Computed:
                 events.append(Event(ALLOCATE, held[number], name, tag))
             else:
                 events.append(Event(FREE, held.pop(number), name))
-        return [*events, *(Event(FREE, buffer, f"{self.layer} (to be saved)") for buffer in held.values())]
+        return [*events, *(Event(FREE, buffer, name) for buffer in held.values())]
 
 
 def computed_to_be_saved(layers: Sequence[tuple[str, Any]]) -> list[Computed]:

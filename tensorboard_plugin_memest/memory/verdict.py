@@ -88,10 +88,10 @@ class Verdict:
             needs += f" ({self.limit_name})"
         if self.outcome == DOES_NOT_FIT:
             return f"{needs}: {format_bytes(-self.margin_bytes)} short."
+        highest = max(phase.peak_range[1] for phase in self.phases.values())
         if self.outcome == MAY_NOT_FIT:
-            highest = max(phase.peak_range[1] for phase in self.phases.values())
             return f"{needs}: whether it fits depends on the order in which the ops run, up to {format_bytes(highest)}."
-        least = self.limit_bytes - max(phase.peak_range[1] for phase in self.phases.values())
+        least = self.limit_bytes - highest
         spare = f"{format_bytes(self.margin_bytes)} to spare"
         if self.margin_bytes - least > _WORTH_TELLING * self.margin_bytes:
             # Where the ops run in another order.
